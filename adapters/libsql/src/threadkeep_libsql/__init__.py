@@ -1,0 +1,1 @@
+"""The embedded threadkeep backend: one libSQL file, no server."""
