@@ -11,7 +11,16 @@ from threadkeep.records import MemoryRecord, MessageRecord, ResourceRecord, Thre
 
 from ._driver import Value
 
-__all__ = ["json_array", "memory", "memory_row", "message", "resource", "resource_row", "thread", "token_object"]
+__all__ = [
+    "json_array",
+    "memory",
+    "memory_row",
+    "message",
+    "resource",
+    "resource_row",
+    "thread",
+    "token_object",
+]
 
 _encode = msgspec.json.Encoder().encode
 

@@ -1,10 +1,11 @@
 """The one module that touches the embedded engine: the standard library's ``sqlite3``.
 
-The ``libsql`` package (0.1.11) reads and writes the same file format and was measured first. It cannot be made safe
-for an event loop: it holds the interpreter lock for a whole call, so that a query of one second stops every task and
-every thread for 0.99 s (``sqlite3``: 13 ms). It binds integers beyond 32 bits as floats, so that times would have to
-be written into the statement's text; it keeps no prepared statements (a join of 400 characters: 36 us against 4.3);
-its ``executescript`` swallows errors. ``python -m threadkeep_bench.engines`` measures all of this again.
+The ``libsql`` package (0.1.11) reads and writes the same file format and was measured first. It cannot be
+made safe for an event loop: it holds the interpreter lock for a whole call, so that a query of one second
+stops every task and every thread for 0.99 s (``sqlite3``: 13 ms). It binds integers beyond 32 bits as floats,
+so that times would have to be written into the statement's text; it keeps no prepared statements (a join of
+400 characters: 36 us against 4.3); its ``executescript`` swallows errors.
+``python -m threadkeep_bench.engines`` measures all of this again.
 
 Every method raises only :class:`DriverError` and its subclasses.
 """
@@ -75,7 +76,7 @@ class Corrupt(DriverError):  # noqa: N818
     """The file is damaged."""
 
 
-class NotADatabase(Corrupt):  # noqa: N818
+class NotADatabase(Corrupt):
     """The file is something else."""
 
 
@@ -119,8 +120,8 @@ class Connection:
 
     Args:
         path: A file; it is created if missing, its folder is not.
-        durability: With ``full`` a write that returned survives a power loss, with ``relaxed`` only a crash of the
-            process; the file stays consistent in both.
+        durability: With ``full`` a write that returned survives a power loss, with ``relaxed`` only a crash
+            of the process; the file stays whole in both.
         busy_timeout_s: How long to wait for another writer before ``Busy``.
 
     Raises:
@@ -146,9 +147,11 @@ class Connection:
 
     def _configure(self, synchronous: str) -> None:
         # Processes that switch a new file to WAL at once find it locked, as writers do: hence the retry.
-        self._patiently(lambda: self._switch_to_wal())
+        self._patiently(self._switch_to_wal)
         self._patiently(lambda: self._call(f"PRAGMA synchronous = {synchronous}", ()))
-        self._patiently(lambda: self._call("PRAGMA cache_size = -16000", ()))  # 16 MB; a busy thread's hot pages
+        self._patiently(
+            lambda: self._call("PRAGMA cache_size = -16000", ())
+        )  # 16 MB; a busy thread's hot pages
         self._patiently(lambda: self._call("PRAGMA journal_size_limit = 67108864", ()))
 
     def _switch_to_wal(self) -> None:

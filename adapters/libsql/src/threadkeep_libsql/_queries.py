@@ -1,7 +1,7 @@
 """Every statement the adapter can send, read from ``sql/queries.sql`` and completed from constants.
 
-What is put into a statement's text is always one of the words in this module or a fragment of that file; keys and
-values of filters are parameters (a key travels as the JSON path ``$.key``).
+What is put into a statement's text is always one of the words in this module or a fragment of that file; keys
+and values of filters are parameters (a key travels as the JSON path ``$.key``).
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 FIRST = Position(INT64_MIN, INT64_MIN, "")
 LAST = Position(INT64_MAX, INT64_MAX, "")
 
+_VALUES = "SELECT value FROM json_each(?)"
+
 PROBE_LIMIT = 256
 """How far the entries of a token are counted to choose the leading condition: about 20 us."""
 
@@ -64,6 +66,8 @@ def sql(
     order_by: Literal["created_at", "updated_at"] = "created_at",
     tokens: str = "",
     residual: str = "",
+    scope: Literal["", "scope_of_thread", "scope_of_resource"] = "",
+    indexed: bool = False,
     resource: bool = False,
     chosen: bool = False,
     actor: bool = False,
@@ -77,6 +81,8 @@ def sql(
         thread_columns=_STATEMENTS["thread_columns"],
         message=_STATEMENTS["with_message"] if residual else "",
         thread=_STATEMENTS["with_thread"] if residual or name == "thread_matches" else "",
+        scope=_STATEMENTS[scope] if scope else "",
+        indexed=_STATEMENTS["is_indexed"] if indexed else "",
         resource=_STATEMENTS["in_resource"] if resource else "",
         chosen=_STATEMENTS["chosen"] if chosen else "",
         actor=_STATEMENTS["of_actor"] if actor else "",
@@ -119,7 +125,7 @@ class Lead(NamedTuple):
         """Each condition on the token with its parameters; one that is a range has no order of its own."""
         if self.is_range:
             return [(token_condition(self), (self.low, self.high))]
-        return [("p.token = ?", (point,)) for point in self.points]
+        return [("token = ?", (point,)) for point in self.points]
 
 
 class Residual(NamedTuple):
@@ -132,10 +138,12 @@ class Residual(NamedTuple):
 def token_condition(lead: Lead) -> str:
     """The text of a leading range."""
     low, high = ">" if lead.low_open else ">=", "<" if lead.high_open else "<="
-    return f"p.token {low} ? AND p.token {high} ?"
+    return f"token {low} ? AND token {high} ?"
 
 
-def lead_of(conditions: tuple[Condition, ...], indexed: frozenset[str]) -> list[tuple[Lead, tuple[Condition, ...]]]:
+def lead_of(
+    conditions: tuple[Condition, ...], indexed: frozenset[str]
+) -> list[tuple[Lead, tuple[Condition, ...]]]:
     """The possible leading conditions, each with what remains to be checked.
 
     Points before a range before everything; of several points the caller chooses by how common they are.
@@ -168,7 +176,7 @@ def residual_of(conditions: tuple[Condition, ...], table: Literal["m", "t"]) -> 
                 text.append(f"AND {column} = ?")
                 parameters += [path, *bodies]
             case Operator.ONE_OF:
-                text.append(f"AND {column} IN (SELECT value FROM json_each(?))")
+                text.append(f"AND {column} IN ({_VALUES})")
                 parameters += [path, json_array(bodies)]
             case Operator.NOT_EQUAL:
                 text.append(f"AND {column} <> ?")

@@ -1,13 +1,14 @@
-"""What the reading calls do, on a connection inside one snapshot."""
+"""What the reading calls do, on a connection; those of several statements see one snapshot."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from heapq import merge
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from threadkeep.filters import Condition
+from threadkeep.filters import Condition, Operator
 from threadkeep.models import Include
 from threadkeep.records import MemoryRecord, MessageRecord, ResourceRecord, ThreadRecord
 from threadkeep.requests import (
@@ -51,6 +52,10 @@ class Reader(Protocol):
         """All rows of a statement."""
         ...
 
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Let all queries inside see one state of the database."""
+        ...
+
 
 # --- messages -------------------------------------------------------------------------------------
 
@@ -59,22 +64,49 @@ def get_messages(db: Reader, ids: Sequence[str], resource_id: str | None) -> lis
     """Messages by id, in the total order."""
     rows = db.query(sql("messages_by_id"), (_codec.json_array(ids),))
     found = [_codec.message(row[1:]) for row in rows]
-    return sorted((row for row in found if resource_id in (None, row.resource_id)), key=lambda row: row.position)
+    return sorted(
+        (row for row in found if resource_id in (None, row.resource_id)), key=lambda row: row.position
+    )
 
 
 def list_messages(db: Reader, query: MessageQuery) -> MessageSlice:
     """A page, its total and its windows."""
-    scopes, counter, owners = _scopes(db, query)
-    plan = _plan(db, query.where, scopes, "probe")
-    page: list[MessageRecord] = []
-    if scopes and query.limit != 0:
-        page = _page(db, query, scopes, *plan)
-    total = None
-    if query.count:
-        unfiltered = not query.where and query.dates == Bounds()
-        total = counter(db) if unfiltered else _count(db, query, scopes, *plan)
-    windows = _windows(db, query.includes, owners) if query.includes else []
+    if _is_plain(query):
+        page = _plain_page(db, query)
+        if page or not query.where:
+            return MessageSlice(page)
+    with db.snapshot():
+        scopes, counter, owners = _scopes(db, query)
+        lead, rest = _plan(db, query.where, scopes, "probe")
+        page = _page(db, query, scopes, lead, rest) if scopes and query.limit != 0 else []
+        total = None
+        if query.count:
+            unfiltered = not query.where and query.dates == Bounds()
+            total = counter(db) if unfiltered else _count(db, query, scopes, lead, rest)
+        windows = _windows(db, query.includes, owners) if query.includes else []
     return MessageSlice(page, total, windows)
+
+
+def _is_plain(query: MessageQuery) -> bool:
+    """Whether one statement may answer: one scope, no more than one equality, only a page."""
+    one_scope = query.threads is None or (len(query.threads) == 1 and query.resource_id is None)
+    equality = not query.where or (len(query.where) == 1 and query.where[0].operator is Operator.EQUAL)
+    return one_scope and equality and not (query.count or query.offset or query.includes or query.limit == 0)
+
+
+def _plain_page(db: Reader, query: MessageQuery) -> list[MessageRecord]:
+    scope = query.resource_id if query.threads is None else query.threads[0]
+    condition = query.where[0] if query.where else None
+    text = sql(
+        "page",
+        direction="DESC" if query.descending else "ASC",
+        scope="scope_of_resource" if query.threads is None else "scope_of_thread",
+        indexed=condition is not None,
+    )
+    token, key = ("", ()) if condition is None else (condition.tokens[0], (condition.key,))
+    limit = _EVERYTHING if query.limit is None else query.limit
+    rows = db.query(text, (scope, token, *_queries.bound_values(query.bounds), *key, limit))
+    return [_codec.message(row) for row in rows]
 
 
 def _scopes(db: Reader, query: MessageQuery) -> tuple[list[int], Callable[[Reader], int], set[str]]:
@@ -96,7 +128,7 @@ def _scopes(db: Reader, query: MessageQuery) -> tuple[list[int], Callable[[Reade
 def _plan(
     db: Reader, where: tuple[Condition, ...], scopes: Sequence[int], probe: str
 ) -> tuple[Lead, tuple[Condition, ...]]:
-    """The leading condition, and those checked on each candidate; of several the one with the fewest entries leads."""
+    """The leading condition, the one with the fewest entries, and those checked on each candidate."""
     if not where:
         return Lead(), ()
     # Read with the query, not once: another process may have changed the choice of keys since.
@@ -108,7 +140,9 @@ def _plan(
     def commonness(candidate: tuple[Lead, tuple[Condition, ...]]) -> int:
         points = candidate[0].points
         return sum(
-            db.query(sql(probe), (scope, point, _queries.PROBE_LIMIT))[0][0] for scope in scopes for point in points
+            db.query(sql(probe), (scope, point, _queries.PROBE_LIMIT))[0][0]
+            for scope in scopes
+            for point in points
         )
 
     return min(candidates, key=commonness)
@@ -119,18 +153,13 @@ def _page(
 ) -> list[MessageRecord]:
     residual = _queries.residual_of(rest, "m")
     direction = "DESC" if query.descending else "ASC"
-    limit = _EVERYTHING if query.limit is None else query.limit
-    if len(scopes) == 1 and len(lead.points) == 1 and not query.offset:
-        parameters = (scopes[0], lead.points[0], *_queries.bound_values(query.bounds), *residual.parameters, limit)
-        rows = db.query(sql("page", direction=direction, residual=residual.sql), parameters)
-        return [_codec.message(row) for row in rows]
 
     def branch(scope: int, tokens: str, values: tuple[str, ...], limit: int, offset: int) -> list[Row]:
         text = sql("positions", direction=direction, tokens=tokens, residual=residual.sql)
         bounds = _queries.bound_values(query.bounds)
         return db.query(text, (scope, *values, *bounds, *residual.parameters, limit, offset))
 
-    rows = _merged(branch, scopes, lead, query.descending, limit, query.offset)
+    rows = _merged(branch, scopes, lead, query)
     return _by_key(db, "messages_by_key", [row[-1] for row in rows], _codec.message)
 
 
@@ -138,31 +167,34 @@ def _merged(
     branch: Callable[[int, str, tuple[str, ...], int, int], list[Row]],
     scopes: list[int],
     lead: Lead,
-    descending: bool,
-    limit: int,
-    offset: int,
+    query: MessageQuery | ThreadQuery,
 ) -> list[Row]:
-    """A page of positions out of one limited branch a scope and a token; the rows of branches are disjoint."""
+    """A page of positions out of one limited branch a scope and a token; no row is in two branches."""
+    limit, offset = _EVERYTHING if query.limit is None else query.limit, query.offset
     branches = [(scope, *each) for scope in scopes for each in lead.branches()]
     if len(branches) == 1:
         return branch(*branches[0], limit, offset)
     enough = limit if limit < 0 else limit + offset
-    rows = merge(*[branch(*each, enough, 0) for each in branches], reverse=descending)
+    rows = merge(*[branch(*each, enough, 0) for each in branches], reverse=query.descending)
     return list(islice(rows, offset, None if limit < 0 else offset + limit))
 
 
 def _by_key(db: Reader, statement: str, keys: list[int], decode: Callable[[Row], Found]) -> list[Found]:
     """Rows by key, in the order of the keys."""
-    found = {row[0]: decode(row[1:]) for row in db.query(sql(statement), (_codec.json_array(keys),))} if keys else {}
+    rows = db.query(sql(statement), (_codec.json_array(keys),)) if keys else []
+    found = {row[0]: decode(row[1:]) for row in rows}
     return [found[key] for key in keys]
 
 
-def _count(db: Reader, query: MessageQuery, scopes: list[int], lead: Lead, rest: tuple[Condition, ...]) -> int:
+def _count(
+    db: Reader, query: MessageQuery, scopes: list[int], lead: Lead, rest: tuple[Condition, ...]
+) -> int:
     residual = _queries.residual_of(rest, "m")
     bounds = _queries.bound_values(query.dates)
     return sum(
         db.query(
-            sql("count", tokens=tokens, residual=residual.sql), (scope, *values, *bounds, *residual.parameters)
+            sql("count", tokens=tokens, residual=residual.sql),
+            (scope, *values, *bounds, *residual.parameters),
         )[0][0]
         for scope in scopes
         for tokens, values in lead.branches()
@@ -199,47 +231,51 @@ def get_thread(db: Reader, thread_id: str) -> ThreadRecord | None:
 
 def list_threads(db: Reader, query: ThreadQuery) -> ThreadSlice:
     """A page of threads and its total."""
-    key: int | None = None
-    if query.resource_id is not None:
-        keys = db.query(sql("resource_key"), (query.resource_id,))
-        if not keys:
+    with db.snapshot():
+        scope = _thread_scope(db, query.resource_id)
+        if scope is None:
             return ThreadSlice([], 0 if query.count else None)
-        key = keys[0][0]
-    scope = _ALL_THREADS if key is None else -key
-    lead, rest = _plan(db, query.where, [scope], "thread_probe")
-    residual = _queries.residual_of(rest, "t")
-    if lead == Lead():
-        found = _walk(db, query, key, residual)
-        total = _walk_count(db, key, residual) if query.count else None
-    else:
-        found = _matches(db, query, scope, lead, residual)
-        total = _match_count(db, scope, lead, residual) if query.count else None
-    return ThreadSlice(_by_key(db, "threads_by_key", [row[-1] for row in found], _codec.thread), total)
+        lead, rest = _plan(db, query.where, [scope], "thread_probe")
+        residual = _queries.residual_of(rest, "t")
+        if lead == Lead():
+            found = _walk(db, query, scope, residual)
+            total = _walk_count(db, scope, residual) if query.count else None
+        else:
+            found = _matches(db, query, scope, lead, residual)
+            total = _match_count(db, scope, lead, residual) if query.count else None
+        return ThreadSlice(_by_key(db, "threads_by_key", [row[-1] for row in found], _codec.thread), total)
 
 
-def _walk(db: Reader, query: ThreadQuery, key: int | None, residual: Residual) -> list[Row]:
+def _thread_scope(db: Reader, resource_id: str | None) -> int | None:
+    """The scope of a resource's threads or of all; None for a resource that owns nothing."""
+    if resource_id is None:
+        return _ALL_THREADS
+    keys = db.query(sql("resource_key"), (resource_id,))
+    return -keys[0][0] if keys else None
+
+
+def _walk(db: Reader, query: ThreadQuery, scope: int, residual: Residual) -> list[Row]:
     text = sql(
         "thread_walk",
         direction="DESC" if query.descending else "ASC",
         order_by=query.order_by,
-        resource=key is not None,
+        resource=scope != _ALL_THREADS,
         residual=residual.sql,
     )
-    scope = () if key is None else (key,)
+    resource = () if scope == _ALL_THREADS else (-scope,)
     limit = _EVERYTHING if query.limit is None else query.limit
     bounds = _queries.thread_bound_values(query.bounds)
-    return db.query(text, (*scope, *bounds, *residual.parameters, limit, query.offset))
+    return db.query(text, (*resource, *bounds, *residual.parameters, limit, query.offset))
 
 
-def _walk_count(db: Reader, key: int | None, residual: Residual) -> int:
-    scope = () if key is None else (key,)
-    text = sql("thread_count", resource=key is not None, residual=residual.sql)
-    return db.query(text, (*scope, *residual.parameters))[0][0]
+def _walk_count(db: Reader, scope: int, residual: Residual) -> int:
+    resource = () if scope == _ALL_THREADS else (-scope,)
+    text = sql("thread_count", resource=scope != _ALL_THREADS, residual=residual.sql)
+    return db.query(text, (*resource, *residual.parameters))[0][0]
 
 
 def _matches(db: Reader, query: ThreadQuery, scope: int, lead: Lead, residual: Residual) -> list[Row]:
     in_order = query.order_by == "created_at" and not lead.is_range
-    limit = _EVERYTHING if query.limit is None else query.limit
 
     def branch(scope: int, tokens: str, values: tuple[str, ...], limit: int, offset: int) -> list[Row]:
         text = sql(
@@ -252,13 +288,14 @@ def _matches(db: Reader, query: ThreadQuery, scope: int, lead: Lead, residual: R
         bounds = _queries.thread_bound_values(query.bounds)
         return db.query(text, (scope, *values, *bounds, *residual.parameters, limit, offset))
 
-    return _merged(branch, [scope], lead, query.descending, limit, query.offset)
+    return _merged(branch, [scope], lead, query)
 
 
 def _match_count(db: Reader, scope: int, lead: Lead, residual: Residual) -> int:
     return sum(
         db.query(
-            sql("thread_match_count", tokens=tokens, residual=residual.sql), (scope, *values, *residual.parameters)
+            sql("thread_match_count", tokens=tokens, residual=residual.sql),
+            (scope, *values, *residual.parameters),
         )[0][0]
         for tokens, values in lead.branches()
     )
@@ -276,28 +313,31 @@ def get_resource(db: Reader, resource_id: str) -> ResourceRecord | None:
 def list_resources(db: Reader, query: ResourceQuery) -> ResourceSlice:
     """A page of resources and its total."""
     limit = _EVERYTHING if query.limit is None else query.limit
-    rows = db.query(sql("list_resources"), (query.after, limit, query.offset))
-    total = db.query(sql("count_resources"))[0][0] if query.count else None
+    with db.snapshot():
+        rows = db.query(sql("list_resources"), (query.after, limit, query.offset))
+        total = db.query(sql("count_resources"))[0][0] if query.count else None
     return ResourceSlice([_codec.resource(row) for row in rows], total)
 
 
 def list_memories(db: Reader, query: MemoryQuery) -> MemorySlice:
     """A page of archive memories and its total: one limited branch an actor, merged."""
-    at, after_id = query.after or _NEWEST
-    recall = (query.folded,) if query.recall else ()
     limit = _EVERYTHING if query.limit is None else query.limit
     enough = limit if limit < 0 else limit + query.offset
     actors: tuple[tuple[str, ...], ...] = ((),) if query.actors is None else query.actors
-    branches: list[list[MemoryRecord]] = []
-    total = 0
-    for actor in actors:
-        text = sql("list_memories", actor=bool(actor), recall=query.recall)
-        branches.append(
-            [_codec.memory(row) for row in db.query(text, (*actor, at, at, after_id, *recall, enough, 0))]
-        )
-        if query.count:
-            text = sql("count_memories", actor=bool(actor), recall=query.recall)
-            total += db.query(text, (*actor, *recall))[0][0]
+    with db.snapshot():
+        branches = [_memories_of(db, query, actor, enough) for actor in actors]
+        total = sum(_memory_count(db, query, actor) for actor in actors) if query.count else None
     merged = merge(*branches, key=lambda row: (-row.created_at, row.id))
-    stop = None if limit < 0 else query.offset + limit
-    return MemorySlice(list(islice(merged, query.offset, stop)), total if query.count else None)
+    return MemorySlice(list(islice(merged, query.offset, None if limit < 0 else query.offset + limit)), total)
+
+
+def _memories_of(db: Reader, query: MemoryQuery, actor: tuple[str, ...], limit: int) -> list[MemoryRecord]:
+    recall = (query.folded,) if query.recall else ()
+    at, after_id = query.after or _NEWEST
+    text = sql("list_memories", actor=bool(actor), recall=query.recall)
+    return [_codec.memory(row) for row in db.query(text, (*actor, at, at, after_id, *recall, limit))]
+
+
+def _memory_count(db: Reader, query: MemoryQuery, actor: tuple[str, ...]) -> int:
+    recall = (query.folded,) if query.recall else ()
+    return db.query(sql("count_memories", actor=bool(actor), recall=query.recall), (*actor, *recall))[0][0]

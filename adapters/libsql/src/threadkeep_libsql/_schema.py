@@ -12,7 +12,15 @@ from threadkeep.tokens import TOKEN_VERSION
 from ._driver import Connection
 from ._queries import sql
 
-__all__ = ["SCHEMA_VERSION", "choose_indexed_keys", "indexed_keys", "migrate", "migrations", "require_current", "version"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "choose_indexed_keys",
+    "indexed_keys",
+    "migrate",
+    "migrations",
+    "require_current",
+    "version",
+]
 
 
 def migrations() -> dict[int, str]:
@@ -45,7 +53,9 @@ def require_current(found: int) -> None:
     if found > SCHEMA_VERSION:
         raise SchemaVersionError(found, SCHEMA_VERSION, "upgrade threadkeep-libsql")
     if found < SCHEMA_VERSION:
-        raise SchemaVersionError(found, SCHEMA_VERSION, "run 'threadkeep migrate URL', or open it with migrate=True")
+        raise SchemaVersionError(
+            found, SCHEMA_VERSION, "run 'threadkeep migrate URL', or open it with migrate=True"
+        )
 
 
 def migrate(db: Connection) -> None:
@@ -73,7 +83,7 @@ def indexed_keys(db: Connection) -> frozenset[str]:
 
 
 def choose_indexed_keys(db: Connection, wanted: frozenset[str]) -> None:
-    """Index these keys and no others, rebuilding the index if that is a change (30 s for a million messages)."""
+    """Index these keys and no others, rebuilding the index if that is a change."""
     if indexed_keys(db) == wanted:
         return
     with db.transaction():

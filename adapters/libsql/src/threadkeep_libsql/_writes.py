@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
+
 from threadkeep.errors import AlreadyExistsError, OwnershipError
 from threadkeep.models import DeletedResource
 from threadkeep.records import MemoryRecord, MessageRecord, ResourceRecord, ThreadRecord
@@ -196,7 +197,12 @@ def clone_thread(db: Connection, request: CloneThread) -> ClonedThread:
     chosen = () if request.message_ids is None else (_codec.json_array(request.message_ids),)
     db.run(
         sql("choose_copies", chosen=bool(chosen)),
-        (source.thread, *_queries.bound_values(request.dates), *chosen, -1 if request.limit is None else request.limit),
+        (
+            source.thread,
+            *_queries.bound_values(request.dates),
+            *chosen,
+            -1 if request.limit is None else request.limit,
+        ),
     )
     ids = [(old, new) for old, new in db.query(sql("copied_ids"))]
     thread = request.thread(record, last_message_id=ids[-1][0] if ids else None, message_count=len(ids))
@@ -359,7 +365,9 @@ def delete_resource(db: Connection, resource_id: str) -> DeletedResource:
 def save_memories(db: Connection, request: SaveMemories) -> None:
     """Insert or replace archive memories."""
     if not request.replace:
-        taken = db.query(sql("taken_memory"), (_codec.json_array([memory.id for memory in request.memories]),))
+        taken = db.query(
+            sql("taken_memory"), (_codec.json_array([memory.id for memory in request.memories]),)
+        )
         if taken:
             raise AlreadyExistsError("memory", str(taken[0][0]))
     statement = sql("replace_memory" if request.replace else "insert_memory")

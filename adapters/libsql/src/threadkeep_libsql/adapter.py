@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -52,7 +53,7 @@ _OPTIONS = frozenset({"durability", "metadata_index", "busy_timeout_s"})
 
 
 class LibsqlAdapter(StorageAdapter):
-    """Each call is one hop to a thread: the writer's, or one of four readers', each with its own connection."""
+    """Each call is one hop to a thread: the writer's or one of four readers', each with its connection."""
 
     name = "libsql"
 
@@ -77,9 +78,10 @@ class LibsqlAdapter(StorageAdapter):
             durability="full" if parsed.choice("durability", ("full", "relaxed")) == "full" else "relaxed",
             busy_timeout_s=parsed.number("busy_timeout_s", 30, least=0, most=3600),
         )
+        if not migrate and not await asyncio.to_thread(path.exists):
+            remedy = "there is no such file; open it with migrate=True"
+            raise SchemaVersionError(0, _schema.SCHEMA_VERSION, remedy)
         try:
-            if not migrate and not await asyncio.to_thread(path.exists):
-                raise SchemaVersionError(0, _schema.SCHEMA_VERSION, "there is no such file; open it with migrate=True")
             await adapter._prepare(wanted, migrate=migrate)
         except BaseException:
             await asyncio.shield(adapter.close())
@@ -94,7 +96,9 @@ class LibsqlAdapter(StorageAdapter):
             if wanted is None or wanted == _schema.indexed_keys(db):
                 return
             if not migrate:
-                raise InvalidArgumentError("url option metadata_index", "what the file has, unless migrate", "another")
+                raise InvalidArgumentError(
+                    "url option metadata_index", "what the file has, unless migrate", "another"
+                )
             _schema.choose_indexed_keys(db, wanted)
 
         await self._in_thread(self._writer, prepare, writing=True)
@@ -105,7 +109,9 @@ class LibsqlAdapter(StorageAdapter):
         """The calling thread's connection, opened at its first use."""
         connection: Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = Connection(self._path, durability=self._durability, busy_timeout_s=self._busy_timeout_s)
+            connection = Connection(
+                self._path, durability=self._durability, busy_timeout_s=self._busy_timeout_s
+            )
             self._local.connection = connection
             self._connections.append(connection)
         return connection
@@ -128,11 +134,7 @@ class LibsqlAdapter(StorageAdapter):
         return await self._in_thread(self._writer, in_transaction, writing=True)
 
     async def _read(self, call: Callable[[Connection], Result]) -> Result:
-        def in_snapshot(db: Connection) -> Result:
-            with db.snapshot():
-                return call(db)
-
-        return await self._in_thread(self._readers, in_snapshot, writing=False)
+        return await self._in_thread(self._readers, call, writing=False)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
@@ -235,19 +237,26 @@ class LibsqlAdapter(StorageAdapter):
             return planned.plan
 
         plan = await self._read(explain)
-        found = re.findall(r"(\w+) USING (?:COVERING )?(?:INDEX (\w+)|PRIMARY KEY)", "\n".join(plan))
         return Explanation(
             adapter=self.name,
             filter="native" if filtered else None,
             order="native",
             limit="native",
-            indexes=list(dict.fromkeys([index or _PRIMARY_KEYS.get(table, table) for table, index in found])),
+            indexes=_indexes_of(plan),
             rows_examined=None,
             plan=plan,
         )
 
 
-_PRIMARY_KEYS = {"p": "threadkeep_position", "threadkeep_position": "threadkeep_position"}
+_TABLES = {"p": "threadkeep_position", "tp": "threadkeep_thread_position"}
+
+
+def _indexes_of(plan: list[str]) -> list[str]:
+    """The indexes a plan names; a table without rowid is its own. Look-ups of rows by their key are none."""
+    pattern = re.compile(r"SEARCH (\w+) USING (?:COVERING INDEX |INDEX |PRIMARY KEY)(\w*)")
+    searches: list[tuple[str, str]] = pattern.findall("\n".join(plan))
+    found = [index or _TABLES.get(table, table) for table, index in searches]
+    return list(dict.fromkeys(found))
 
 
 class _Planned:
@@ -263,13 +272,19 @@ class _Planned:
         self.plan += [line for line in lines if line not in self.plan]
         return self._db.query(sql, parameters)
 
+    def snapshot(self) -> AbstractContextManager[None]:
+        """As of the connection."""
+        return self._db.snapshot()
+
 
 def _path_of(url: StoreUrl) -> Path:
     if url.authority:
         rule = f"of the form {url.scheme}:relative.db or {url.scheme}:///absolute/path.db"
         raise InvalidArgumentError("url", rule, f"a {url.scheme} URL with a host")
     if not url.path or url.path.endswith("/") or "\0" in url.path:
-        raise InvalidArgumentError("url", f"one that names a file, such as {url.scheme}:memory.db", "no file name")
+        raise InvalidArgumentError(
+            "url", f"one that names a file, such as {url.scheme}:memory.db", "no file name"
+        )
     return Path(url.path).absolute()
 
 
@@ -281,5 +296,7 @@ def _wanted_keys(option: str | None) -> frozenset[str] | None:
     keys = option.split(",")
     for key in keys:
         if not is_filter_key(key):
-            raise InvalidArgumentError("url option metadata_index", "all, none or filter keys with commas", repr(key))
+            raise InvalidArgumentError(
+                "url option metadata_index", "all, none or filter keys with commas", repr(key)
+            )
     return frozenset(keys)

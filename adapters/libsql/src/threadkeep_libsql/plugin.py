@@ -8,7 +8,7 @@ __all__ = ["SPEC", "threadkeep_register_adapters"]
 
 async def connect(url: str, *, migrate: bool) -> StorageAdapter:
     """Open an embedded file; the caller closes it."""
-    from .adapter import LibsqlAdapter  # noqa: PLC0415  (keeps sqlite3 out of discovery)
+    from .adapter import LibsqlAdapter
 
     return await LibsqlAdapter.connect(url, migrate=migrate)
 
@@ -27,7 +27,11 @@ SPEC = AdapterSpec(
         Capability.TEXT_SEARCH: Support.NATIVE,
         Capability.EXPLAIN: Support.NATIVE,
     },
-    limits={"value": "1,000,000,000 bytes", "writers": "one at a time, across processes", "explain": "no row counts"},
+    limits={
+        "value": "1,000,000,000 bytes",
+        "writers": "one at a time, across processes",
+        "explain": "no row counts",
+    },
     drivers=("sqlite3",),
     install="pip install threadkeep-libsql",
 )

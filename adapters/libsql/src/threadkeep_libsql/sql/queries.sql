@@ -9,16 +9,27 @@ m.id, t.id, r.id, m.role, m.type, m.content, m.metadata, m.created_at, m.seq
 t.id, r.id, t.title, t.metadata, t.working_memory, t.message_count, t.created_at, t.updated_at
 
 -- name: page
--- One range of positions, in order, is the page: scope and token are equal, dates and cursor bound the rest.
+-- One range of positions, in order, is the page: scope and token are equal, dates and cursor bound the rest. It finds its
+-- scope itself, so that the commonest call is one statement.
 SELECT {columns}
 FROM threadkeep_position AS p
 CROSS JOIN threadkeep_message AS m ON m.key = p.key
 CROSS JOIN threadkeep_thread AS t ON t.key = m.thread_key
 CROSS JOIN threadkeep_resource AS r ON r.key = t.resource_key
-WHERE p.scope = ? AND p.token = ?
-AND (p.created_at, p.seq, p.id) > (?, ?, ?) AND (p.created_at, p.seq, p.id) < (?, ?, ?) {residual}
+WHERE p.scope = {scope} AND p.token = ?
+AND (p.created_at, p.seq, p.id) > (?, ?, ?) AND (p.created_at, p.seq, p.id) < (?, ?, ?) {indexed}
 ORDER BY p.created_at {direction}, p.seq {direction}, p.id {direction}
 LIMIT ?
+
+-- name: scope_of_thread
+(SELECT key FROM threadkeep_thread WHERE id = ?)
+
+-- name: scope_of_resource
+(SELECT -key FROM threadkeep_resource WHERE id = ?)
+
+-- name: is_indexed
+-- Without rows it stays open whether the key is not indexed or nothing matches.
+AND EXISTS (SELECT 1 FROM threadkeep_indexed_key AS i WHERE i.key IN ('*', ?))
 
 -- name: positions
 -- The same without bodies, for skipping an offset and for merging several ranges. A range of tokens has no order of its
@@ -217,25 +228,25 @@ t.resource_key = ? AND
 
 -- name: thread_positions
 -- Threads by creation, under one token.
-SELECT p.created_at, p.id, p.key
-FROM threadkeep_thread_position AS p {thread}
-WHERE p.scope = ? AND {tokens} AND (p.created_at, p.id) > (?, ?) AND (p.created_at, p.id) < (?, ?) {residual}
-ORDER BY p.created_at {direction}, p.id {direction}
+SELECT tp.created_at, tp.id, tp.key
+FROM threadkeep_thread_position AS tp {thread}
+WHERE tp.scope = ? AND {tokens} AND (tp.created_at, tp.id) > (?, ?) AND (tp.created_at, tp.id) < (?, ?) {residual}
+ORDER BY tp.created_at {direction}, tp.id {direction}
 LIMIT ? OFFSET ?
 
 -- name: thread_matches
 -- Threads under a range of tokens, or ordered by a time the tokens are not: every match is read and sorted.
 SELECT t.{order_by}, t.id, t.key
-FROM threadkeep_thread_position AS p {thread}
-WHERE p.scope = ? AND {tokens} AND (t.{order_by}, t.id) > (?, ?) AND (t.{order_by}, t.id) < (?, ?) {residual}
+FROM threadkeep_thread_position AS tp {thread}
+WHERE tp.scope = ? AND {tokens} AND (t.{order_by}, t.id) > (?, ?) AND (t.{order_by}, t.id) < (?, ?) {residual}
 ORDER BY t.{order_by} {direction}, t.id {direction}
 LIMIT ? OFFSET ?
 
 -- name: thread_match_count
-SELECT count(*) FROM threadkeep_thread_position AS p {thread} WHERE p.scope = ? AND {tokens} {residual}
+SELECT count(*) FROM threadkeep_thread_position AS tp {thread} WHERE tp.scope = ? AND {tokens} {residual}
 
 -- name: with_thread
-CROSS JOIN threadkeep_thread AS t ON t.key = p.key
+CROSS JOIN threadkeep_thread AS t ON t.key = tp.key
 
 -- name: window_targets
 -- Included messages with their scopes: their thread and its owner.
@@ -371,7 +382,7 @@ SELECT id, content, folded, pinned, actor_type, actor_id, created_at
 FROM threadkeep_memory
 WHERE {actor} created_at <= ? AND (created_at < ? OR id > ?) {recall}
 ORDER BY created_at DESC, id
-LIMIT ? OFFSET ?
+LIMIT ?
 
 -- name: count_memories
 SELECT count(*) FROM threadkeep_memory WHERE {actor} TRUE {recall}
