@@ -7,14 +7,15 @@ import os
 import sys
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from .errors import WrongLoopError
 
 __all__ = ["Background", "Run", "background"]
 
 Result = TypeVar("Result")
+
+_SIGNALS_S = 0.5
 
 
 class Run(Protocol):
@@ -51,11 +52,11 @@ class Background:
             coroutine.close()
             raise WrongLoopError(reason)
         call = _Call(coroutine, self._loop)
-        self._loop.call_soon_threadsafe(call.start)
         try:
-            return call.answer.result()
+            self._loop.call_soon_threadsafe(call.start)  # an interrupt may come in here already
+            return call.wait()
         finally:
-            if not call.answer.done():
+            if not call.done:
                 self._loop.call_soon_threadsafe(call.cancel)
 
     def _hindrance(self) -> str | None:
@@ -68,28 +69,48 @@ class Background:
         return None
 
 
-class _Call:
-    """A coroutine on its way through the loop."""
+class _Call(Generic[Result]):
+    """A coroutine on its way through the loop, and what came of it."""
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> None:
-        self.answer: Future[Any] = Future()
+    def __init__(self, coroutine: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop) -> None:
+        self.done = False
         self._coroutine, self._loop = coroutine, loop
         self._task: asyncio.Task[None] | None = None
+        self._error: BaseException | None = None
+        self._result: Result
+        self._running = threading.Lock()
+        self._running.acquire()
+
+    def wait(self) -> Result:
+        """In the waiting thread: what the coroutine returns or raises."""
+        # A signal that comes just before a lock blocks does not wake it, and on Windows none ever does.
+        while not self._running.acquire(timeout=_SIGNALS_S):
+            pass
+        if self._error is None:
+            return self._result
+        try:
+            raise self._error
+        finally:
+            self._error = None  # its traceback holds this frame
 
     def start(self) -> None:
+        """On the loop, as the next two."""
         self._task = self._loop.create_task(self._settle())
 
     def cancel(self) -> None:
-        if self._task is not None:
+        """Cancel what the waiting thread no longer waits for."""
+        if self._task is None:  # interrupted before it was handed over
+            self._coroutine.close()
+        else:
             self._loop.call_soon(self._task.cancel)  # after its first step, so that the coroutine sees it
 
     async def _settle(self) -> None:
         try:
-            result = await self._coroutine
+            self._result = await self._coroutine
         except BaseException as exc:  # noqa: BLE001  (whatever it is, it belongs to the waiting thread)
-            self.answer.set_exception(exc)
-        else:
-            self.answer.set_result(result)
+            self._error = exc
+        self.done = True
+        self._running.release()
 
 
 _current: Background | None = None

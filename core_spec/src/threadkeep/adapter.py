@@ -175,7 +175,7 @@ class StorageAdapter(ABC):
 
     @abstractmethod
     async def update_resource(self, request: UpdateResource) -> ResourceRecord:
-        """Store what ``request.apply`` makes of the resource, and return it; concurrent writers all succeed."""
+        """Store what ``request.apply`` makes of the resource, return it; concurrent writers all succeed."""
 
     @abstractmethod
     async def delete_resource(self, resource_id: str) -> DeletedResource:

@@ -161,8 +161,10 @@ def moment(value: object, argument: str) -> int:
         us = to_us(value)
     except TypeError as exc:  # its zone has no offset for it, which makes it naive
         raise InvalidArgumentError(argument, "an aware datetime", "a naive datetime") from exc
-    except Exception as exc:  # noqa: BLE001  (a time zone is foreign code)
-        raise InvalidArgumentError(argument, "a datetime whose zone has an offset for it", "datetime") from exc
+    except Exception as exc:  # a time zone is foreign code
+        raise InvalidArgumentError(
+            argument, "a datetime whose zone has an offset for it", "datetime"
+        ) from exc
     if not MIN_US <= us <= MAX_US:
         raise InvalidArgumentError(argument, "within the years 1 to 9999 of UTC", "datetime")
     return us
@@ -179,7 +181,10 @@ def time_range(value: object, argument: str = "created") -> Span:
         return Span()
     if not isinstance(value, TimeRange):
         raise InvalidArgumentError(argument, "a TimeRange", kind(value))
-    start, end = optional_moment(value.start, f"{argument}.start"), optional_moment(value.end, f"{argument}.end")
+    start, end = (
+        optional_moment(value.start, f"{argument}.start"),
+        optional_moment(value.end, f"{argument}.end"),
+    )
     if flag(value.start_exclusive, f"{argument}.start_exclusive") and start is not None:
         start += 1
     if not flag(value.end_exclusive, f"{argument}.end_exclusive") and end is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from typing import cast
 
 import msgspec
 
@@ -53,7 +54,7 @@ class Pushdown(msgspec.Struct, frozen=True):
         """Native only where all three are."""
         parts = (self.filter, self.order, self.limit)
         return next(
-            (kind for kind in (Support.ABSENT, Support.DEPENDS, Support.EMULATED) if kind in parts),
+            (worst for worst in (Support.ABSENT, Support.DEPENDS, Support.EMULATED) if worst in parts),
             Support.NATIVE,
         )
 
@@ -82,7 +83,7 @@ class Capabilities(Mapping[Capability, Support]):
         return len(Capability)
 
     def __repr__(self) -> str:
-        return f"Capabilities({', '.join(f'{name}={kind}' for name, kind in self.items())})"
+        return f"Capabilities({', '.join(f'{name}={support}' for name, support in self.items())})"
 
     def has(self, capability: Capability) -> bool:
         """Whether the capability is usable: true for native and emulated.
@@ -90,7 +91,7 @@ class Capabilities(Mapping[Capability, Support]):
         Raises:
             InvalidArgumentError: There is no such capability.
         """
-        if capability not in self:
+        if not isinstance(cast("object", capability), str) or capability not in _NAMES:
             raise InvalidArgumentError("capability", "one of " + ", ".join(Capability), kind(capability))
         return self[capability] in (Support.NATIVE, Support.EMULATED)
 

@@ -6,6 +6,8 @@ sorts it, and a cursor can carry it.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -42,8 +44,12 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._last = 0
+        self.unlock()
+
+    def unlock(self) -> None:
+        """Forget a lock that a thread of the parent process may have held when this one was forked."""
+        self._lock = threading.Lock()
 
     def take(self, count: int = 1) -> int:
         """Reserve *count* consecutive values and return the first; never below the system clock."""
@@ -55,3 +61,6 @@ class Clock:
 
 clock = Clock()
 """The process's clock."""
+
+if sys.platform != "win32":  # which has no fork
+    os.register_at_fork(after_in_child=clock.unlock)

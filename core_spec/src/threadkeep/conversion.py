@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ __all__ = ["memory_of", "message_of", "message_with", "resource_of", "thread_of"
 _json = msgspec.json.Decoder().decode
 
 
-def _moment(us: int, what: str) -> Any:
+def _moment(us: int, what: str) -> datetime:
     try:
         return from_us(us)
     except (OverflowError, TypeError) as exc:
@@ -43,7 +44,7 @@ def message_of(record: MessageRecord) -> Message:
     """A stored message as applications see it."""
     try:  # every row of every page comes through here
         return message_with(record, _json(record.content), _json(record.metadata))
-    except (msgspec.DecodeError, TypeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, TypeError, UnicodeError, RecursionError):
         what = f"of message {record.id!r}"
         content, metadata = (
             decode(record.content, f"content {what}"),
@@ -52,7 +53,7 @@ def message_of(record: MessageRecord) -> Message:
         return message_with(record, content, metadata)
 
 
-def message_with(record: MessageRecord, content: Any, metadata: dict[str, Any]) -> Message:
+def message_with(record: MessageRecord, content: object, metadata: dict[str, Any]) -> Message:
     """A stored message whose JSON is decoded already."""
     try:
         created_at = from_us(record.created_at)

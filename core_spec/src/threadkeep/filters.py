@@ -39,6 +39,7 @@ __all__ = [
 
 _CONDITIONS_MAX = 64
 _VALUES_MAX = 100
+_KEY_SHOWN = 100
 _INT64 = 2**63
 
 
@@ -68,7 +69,7 @@ class Operation(msgspec.Struct, frozen=True):
     values: tuple[Scalar, ...] = ()
 
 
-Where = Mapping[str, "Scalar | Operation | tuple[Scalar | Operation, ...]"]
+Where = Mapping[str, Scalar | Operation | tuple[Scalar | Operation, ...]]
 """A filter as a caller writes it."""
 
 
@@ -138,6 +139,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 _POINTS = frozenset({Operator.EQUAL, Operator.ONE_OF, Operator.NOT_EQUAL})
 _BELOW = frozenset({Operator.LT, Operator.LTE})
+_ALONE = frozenset({Operator.EXISTS, Operator.MISSING})
 
 
 def conditions(where: Where | None, argument: str = "where") -> tuple[Condition, ...]:
@@ -154,20 +156,15 @@ def conditions(where: Where | None, argument: str = "where") -> tuple[Condition,
     if not isinstance(cast(object, where), Mapping):
         raise InvalidFilterError(argument, "a dict of metadata keys", kind(where))
     found: list[Condition] = []
-    for key, given in where.items():
-        if not isinstance(cast(object, key), str) or not is_filter_key(key):
-            rule = "a key of ASCII letters, digits and _, not starting with a digit, at most 128 long, not reserved"
-            shown = repr(key[:_VALUES_MAX]) if isinstance(cast(object, key), str) else kind(key)
-            raise InvalidFilterError(argument, rule, f"the key {shown}")
+    for name, given in where.items():
+        key = _key(name, argument)
         at = f"{argument}.{key}"
-        if isinstance(given, tuple):
-            if not given:
-                raise InvalidFilterError(
-                    at, "a value, a condition or a tuple of at least one", "an empty tuple"
-                )
+        if not isinstance(given, tuple):
+            found.append(_condition(key, given, at))
+        elif given:
             found.extend([_condition(key, item, at) for item in given])
         else:
-            found.append(_condition(key, given, at))
+            raise InvalidFilterError(at, "a value, a condition or a tuple of some", "an empty tuple")
     if len(found) > _CONDITIONS_MAX:
         raise InvalidFilterError(
             argument, f"at most {_CONDITIONS_MAX} conditions", f"{len(found)} conditions"
@@ -175,19 +172,40 @@ def conditions(where: Where | None, argument: str = "where") -> tuple[Condition,
     return tuple(found)
 
 
+def _key(name: object, argument: str) -> str:
+    if isinstance(name, str) and is_filter_key(name):
+        return name if type(name) is str else str.__str__(name)
+    rule = "a key of ASCII letters, digits and _, at most 128, the first no digit, and not reserved"
+    shown = ascii(name[:_KEY_SHOWN]) if isinstance(name, str) else kind(name)
+    raise InvalidFilterError(argument, rule, f"the key {shown}")
+
+
 def _condition(key: str, given: object, at: str) -> Condition:
-    operation = given if isinstance(given, Operation) else Operation(Operator.EQUAL, (_scalar(given, at),))
-    operator, values = operation.operator, operation.values
-    if operator in _POINTS:
-        if len(values) > _VALUES_MAX:
-            raise InvalidFilterError(at, f"one of at most {_VALUES_MAX} values", f"{len(values)} values")
-        plain = tuple([_scalar(value, at) for value in values])
-        return Condition(key, operator, plain, tuple(dict.fromkeys([token(key, value) for value in plain])))
+    if not isinstance(given, Operation):
+        plain = _scalar(given, at)
+        return Condition(key, Operator.EQUAL, (plain,), (token(key, plain),))
+    operator, values = given.operator, given.values
+    _check_operation(operator, values, at)
     if operator is Operator.EXISTS:
         return Condition(key, operator, (), low=f"{key}=", high=f"{key}>", high_open=True)
     if operator is Operator.MISSING:
         return Condition(key, operator, ())
-    return _range(key, operator, _bound(values, at))
+    if operator not in _POINTS:
+        return _range(key, operator, _bound(values[0], at))
+    points = tuple([_scalar(value, at) for value in values])
+    return Condition(key, operator, points, tuple(dict.fromkeys([token(key, value) for value in points])))
+
+
+def _check_operation(operator: object, values: object, at: str) -> None:
+    """Refuse what only somebody who makes an :class:`Operation` by hand can give, and too many values."""
+    if not isinstance(operator, Operator) or not isinstance(values, tuple):
+        raise InvalidFilterError(at, "a condition made by a function such as gte", "another Operation")
+    count = len(cast("tuple[object, ...]", values))
+    if operator is Operator.ONE_OF:
+        if count > _VALUES_MAX:
+            raise InvalidFilterError(at, f"one of at most {_VALUES_MAX} values", f"{count} values")
+    elif count != (0 if operator in _ALONE else 1):
+        raise InvalidFilterError(at, "a condition made by a function such as gte", f"{count} values")
 
 
 def _range(key: str, operator: Operator, bound: str | float) -> Condition:
@@ -200,8 +218,8 @@ def _range(key: str, operator: Operator, bound: str | float) -> Condition:
     return Condition(key, operator, (bound,), low=edge, low_open=is_open, high=end, high_open=True)
 
 
-def _bound(values: tuple[Scalar, ...], at: str) -> str | float:
-    bound = _scalar(values[0], at)
+def _bound(value: object, at: str) -> str | float:
+    bound = _scalar(value, at)
     if bound is None or isinstance(bound, bool):
         raise InvalidFilterError(at, "compared with a number or a str", kind(bound))
     if isinstance(bound, str) and len(bound) > STRING_PREFIX:

@@ -1,4 +1,4 @@
-"""The hooks a plugin can implement: they *find* adapters. What one must do is :class:`threadkeep.StorageAdapter`."""
+"""The hooks a plugin can implement. They *find* adapters; ``StorageAdapter`` says what one must do."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import msgspec
 
@@ -76,7 +76,7 @@ def encode_content(value: object, argument: str = "content") -> tuple[str, Any]:
 
     Args:
         value: A JSON value of plain Python types, up to 256 levels deep; big integers, NUL and lone
-            surrogates are fine.
+            surrogates are fine. A high surrogate before a low one is, as in JSON, the character they make.
         argument: What to call it in an error.
 
     Returns:
@@ -96,9 +96,11 @@ def encode_content(value: object, argument: str = "content") -> tuple[str, Any]:
     _check_json(value, argument, CONTENT_LEVELS)
     try:
         text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+        return text, json.loads(text, object_pairs_hook=_unique_keys)
+    except _BrokenRuleError as exc:  # two keys that differ only in how they spell a surrogate pair
+        raise InvalidArgumentError(argument, f"JSON {exc.args[0]}", kind(value)) from exc
     except ValueError as exc:  # an integer of more digits than Python converts
         raise InvalidArgumentError(argument, f"JSON that Python can write ({exc})", kind(value)) from exc
-    return text, json.loads(text)
 
 
 def encode_metadata(value: object, argument: str = "metadata") -> tuple[str, dict[str, Any]]:
@@ -130,7 +132,7 @@ def encode_document(value: object, argument: str) -> dict[str, Any]:
     return _encode_checked(document, argument, WORKING_MEMORY_BYTES)[1]
 
 
-def decode(text: str, what: str) -> Any:
+def decode(text: str, what: str) -> Any:  # noqa: ANN401  (any JSON value)
     """Decode stored JSON.
 
     Args:
@@ -142,12 +144,12 @@ def decode(text: str, what: str) -> Any:
     """
     try:
         return _decoder.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError):
         try:
             return json.loads(text, parse_constant=_refuse_constant)  # takes lone surrogates
         except (ValueError, RecursionError) as exc:
             raise CorruptDataError(what, str(exc)) from exc
-    except (TypeError, UnicodeDecodeError, RecursionError) as exc:
+    except (TypeError, RecursionError) as exc:
         raise CorruptDataError(what, str(exc)) from exc
 
 
@@ -243,7 +245,7 @@ def _may_be_object(text: str) -> bool:
     return text.lstrip(" \t\r\n").startswith("{")
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
@@ -255,12 +257,13 @@ def _object(value: object, argument: str) -> dict[object, object]:
 
 def _encode_checked(value: dict[object, object], argument: str, most: int) -> tuple[str, dict[str, Any]]:
     """The text and a copy of a checked object; raises where it has more than *most* bytes."""
+    encoded, copy = b"", cast("dict[str, Any]", {})
     try:
         encoded = _encoder.encode(value)
         copy = _decoder.decode(encoded)
     except (TypeError, msgspec.MsgspecError):
-        encoded, copy = b"", {}
-    if copy != value:  # a subclass of str or int, which msgspec refuses or writes as what it means
+        pass
+    if copy != value:  # a subclass of str, int or float, which msgspec does not write
         encoded = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
         copy = _decoder.decode(encoded)
     if len(encoded) > most:

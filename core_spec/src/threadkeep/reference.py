@@ -8,6 +8,8 @@ until the last is closed. Every read looks at every record: it is no database.
 from __future__ import annotations
 
 import json
+import os
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -19,7 +21,7 @@ from msgspec.structs import replace
 
 from .adapter import StorageAdapter
 from .capabilities import Capabilities, Capability, Pushdown, Support
-from .errors import AlreadyExistsError, OwnershipError
+from .errors import AlreadyExistsError, InvalidArgumentError, OwnershipError
 from .filters import Condition, Operator
 from .hookspecs import CONTRACT, AdapterSpec
 from .models import DeletedResource, Explanation, Include, new_id
@@ -67,6 +69,17 @@ class _Tables:
 
 _shared: WeakValueDictionary[str, _Tables] = WeakValueDictionary()
 _shared_lock = threading.Lock()
+
+
+def _forget() -> None:
+    """Share nothing with the parent of a forked child, whose threads may have held these locks."""
+    global _shared_lock  # noqa: PLW0603  (one per process)
+    _shared.clear()
+    _shared_lock = threading.Lock()
+
+
+if sys.platform != "win32":  # which has no fork
+    os.register_at_fork(after_in_child=_forget)
 
 
 class ReferenceAdapter(StorageAdapter):
@@ -433,7 +446,7 @@ def _kind(value: object) -> str:
     return type(value).__name__
 
 
-def _same(stored: Any, value: Any) -> bool:
+def _same(stored: object, value: object) -> bool:
     scalar = not isinstance(stored, (list, dict))
     return scalar and _kind(stored) == _kind(value) and stored == value
 
@@ -449,7 +462,12 @@ _COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
 async def connect(url: str, *, migrate: bool) -> StorageAdapter:
     """Open an in-memory store; there is nothing to migrate."""
     del migrate
-    name = StoreUrl.parse(url, known=frozenset()).path
+    parts = StoreUrl.parse(url, known=frozenset())
+    if parts.authority:
+        raise InvalidArgumentError(
+            "url", "memory: or memory:NAME, without slashes", "a memory URL with a host"
+        )
+    name = parts.path
     if not name:
         return ReferenceAdapter(_Tables())
     with _shared_lock:

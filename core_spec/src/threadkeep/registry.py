@@ -7,14 +7,16 @@ the others still work. Loading one imports no driver.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Generator, Iterable
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
+import msgspec
 import pluggy
 
+from . import arguments as check
 from . import hookspecs
 from .errors import MissingDriverError, PluginError, UnknownSchemeError
 from .hookspecs import CONTRACT, AdapterSpec
@@ -25,24 +27,24 @@ from .urls import scheme_of
 __all__ = ["Opening", "Registry", "open_store", "registry"]
 
 _GROUP = "threadkeep"
-_INSTALL = {
-    "libsql": "pip install threadkeep-libsql",
-    "sqlite": "pip install threadkeep-libsql",
-    "file": "pip install threadkeep-libsql",
-    "postgresql": "pip install threadkeep-postgres",
-    "postgres": "pip install threadkeep-postgres",
-    "mongodb": "pip install threadkeep-mongo",
-    "mongodb+srv": "pip install threadkeep-mongo",
-    "chroma": "pip install threadkeep-chroma",
-    "chroma+http": "pip install threadkeep-chroma",
-    "chroma+https": "pip install threadkeep-chroma",
+_KNOWN_BACKENDS = {  # which of the backends made with this package answers to a scheme
+    "libsql": "libsql",
+    "sqlite": "libsql",
+    "file": "libsql",
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "mongodb": "mongo",
+    "mongodb+srv": "mongo",
+    "chroma": "chroma",
+    "chroma+http": "chroma",
+    "chroma+https": "chroma",
 }
 
 
 class _EntryPoint(Protocol):
     @property
     def name(self) -> str: ...
-    def load(self) -> Any: ...
+    def load(self) -> object: ...
 
 
 class Registry:
@@ -57,13 +59,13 @@ class Registry:
         plugins: The plugin manager, for the command hook.
     """
 
-    def __init__(self, found: Iterable[_EntryPoint | EntryPoint] | None = None) -> None:
+    def __init__(self, found: Iterable[_EntryPoint] | None = None) -> None:
         self.plugins = pluggy.PluginManager("threadkeep")
         self.plugins.add_hookspecs(hookspecs)
         self.specs: dict[str, AdapterSpec] = {}
         self.errors: dict[str, PluginError] = {}
-        self._schemes: dict[str, str] = {}
-        self._owners: dict[str, str] = {}
+        self._owners: dict[str, tuple[str, AdapterSpec]] = {}  # by scheme: the plugin and its adapter
+        self._disputes: dict[str, PluginError] = {}  # by scheme
         self._add("threadkeep", REFERENCE)
         for entry in sorted(entry_points(group=_GROUP) if found is None else found, key=lambda e: e.name):
             try:
@@ -71,52 +73,43 @@ class Registry:
             except PluginError as exc:
                 self.errors[entry.name] = exc
 
-    def _load(self, entry: _EntryPoint | EntryPoint) -> None:
+    def _load(self, entry: _EntryPoint) -> None:
         try:
             plugin = entry.load()
-        except Exception as exc:  # whatever a third party's import raises is that plugin's fault alone
+        except (Exception, SystemExit) as exc:  # whatever its import raises is that plugin's fault alone
             raise PluginError(entry.name, f"does not import: {type(exc).__name__}: {exc}") from exc
-        self._refuse_misspelt_hooks(entry.name, plugin)
-        found: list[AdapterSpec] = []
+        _refuse_misspelt_hooks(entry.name, plugin)
+        for spec in self._registered(entry.name, plugin):
+            self._add(entry.name, spec)
+
+    def _registered(self, name: str, plugin: object) -> list[object]:
+        """What a plugin's own hook registers, so that each adapter is known by the plugin it came from."""
+        found: list[object] = []
         try:
-            self.plugins.register(plugin, entry.name)
-            # Its own hook only, so that each spec is known by the plugin it came from.
+            self.plugins.register(plugin, name)
+        except ValueError as exc:
+            raise PluginError(name, f"is installed twice: {exc}") from exc
+        try:
             others = [other for other in self.plugins.get_plugins() if other is not plugin]
             hook = self.plugins.subset_hook_caller("threadkeep_register_adapters", remove_plugins=others)
             hook(register=found.append)
         except Exception as exc:  # the same: it must not take the other plugins down
-            if self.plugins.is_registered(plugin):
-                self.plugins.unregister(plugin)
-            raise PluginError(entry.name, f"{type(exc).__name__}: {exc}") from exc
-        for spec in found:
-            self._add(entry.name, spec)
-
-    def _refuse_misspelt_hooks(self, name: str, plugin: object) -> None:
-        known = {name for name in vars(hookspecs) if name.startswith("threadkeep_")}
-        for attribute in dir(plugin):
-            member = inspect.getattr_static(plugin, attribute, None)
-            marked = hasattr(member, "threadkeep_impl")
-            if attribute not in known and (marked or attribute.startswith("threadkeep_")):
-                raise PluginError(name, f"{attribute!r} is not a hook; hooks are: {', '.join(sorted(known))}")
+            self.plugins.unregister(plugin)
+            raise PluginError(name, f"its hook fails: {type(exc).__name__}: {exc}") from exc
+        return found
 
     def _add(self, plugin: str, spec: object) -> None:
-        if not isinstance(spec, AdapterSpec):
-            raise PluginError(plugin, f"registers a {type(spec).__name__}, not an AdapterSpec")
-        if spec.contract.partition(".")[0] != CONTRACT.partition(".")[0]:
-            raise PluginError(
-                plugin, f"adapter {spec.name!r} is written to contract {spec.contract}, this is {CONTRACT}"
-            )
-        taken = next((scheme for scheme in spec.schemes if scheme in self._schemes), None)
-        if taken is not None:
-            raise PluginError(
-                plugin, f"claims the URL scheme {taken!r}, as plugin {self._owners[taken]!r} does"
-            )
+        spec = _checked(plugin, spec)
         if spec.name in self.specs:
             raise PluginError(plugin, f"there is another adapter of the name {spec.name!r}")
-        self.specs[spec.name] = spec
         for scheme in spec.schemes:
-            self._schemes[scheme] = spec.name
-            self._owners[scheme] = plugin
+            if scheme in self._owners:
+                owner = self._owners[scheme][0]
+                dispute = PluginError(plugin, f"claims the URL scheme {scheme!r}, as plugin {owner!r} does")
+                self._disputes[scheme] = dispute
+                raise dispute
+        self.specs[spec.name] = spec
+        self._owners.update(dict.fromkeys(spec.schemes, (plugin, spec)))
 
     def spec_for(self, url: str) -> AdapterSpec:
         """The adapter that answers to a URL's scheme, its driver present.
@@ -124,24 +117,66 @@ class Registry:
         Raises:
             UnknownSchemeError: None does; the message names what is installed and, where known, what to
                 install.
-            PluginError: None does, and a plugin that might have is broken, or two claim the scheme.
+            PluginError: Its plugin is broken, or two claim the scheme.
             MissingDriverError: One does, but its driver is not installed.
         """
         scheme = scheme_of(url)
-        for error in self.errors.values():
-            if f"URL scheme {scheme!r}" in error.reason:
-                raise error
-        name = self._schemes.get(scheme)
-        if name is None:
-            if self.errors and scheme in _INSTALL:
-                broken = next((e for n, e in self.errors.items() if n in _INSTALL[scheme]), None)
-                if broken is not None:
-                    raise broken
-            raise UnknownSchemeError(scheme, tuple(sorted(self._schemes)), _INSTALL.get(scheme, ""))
-        spec = self.specs[name]
+        if scheme in self._disputes:
+            raise self._disputes[scheme]
+        if scheme not in self._owners:
+            backend = _KNOWN_BACKENDS.get(scheme)
+            if backend in self.errors:
+                raise self.errors[backend]
+            install = f"pip install threadkeep-{backend}" if backend else ""
+            # Which schemes a broken plugin would have had is not known: it may be the cause.
+            broken = next(iter(self.errors.values()), None)
+            raise UnknownSchemeError(scheme, tuple(sorted(self._owners)), install) from broken
+        spec = self._owners[scheme][1]
         for driver in missing_drivers(spec):
             raise MissingDriverError(spec.name, driver, spec.install)
         return spec
+
+
+def _refuse_misspelt_hooks(plugin: str, module: object) -> None:
+    """Refuse what pluggy would silently ignore, leaving the backend missing without a word."""
+    known = {name for name in vars(hookspecs) if name.startswith("threadkeep_")}
+    for name in dir(module):
+        member = inspect.getattr_static(module, name, None)
+        marked = hasattr(member, "threadkeep_impl")
+        if name in known and not marked:
+            raise PluginError(plugin, f"{name!r} is not marked with threadkeep.hookimpl")
+        if name not in known and (marked or (name.startswith("threadkeep_") and inspect.isfunction(member))):
+            raise PluginError(plugin, f"{name!r} is not a hook; hooks are: {', '.join(sorted(known))}")
+
+
+def _checked(plugin: str, spec: object) -> AdapterSpec:
+    """What a plugin registers, if the rest of the registry can rely on it."""
+    if not isinstance(spec, AdapterSpec):
+        raise PluginError(plugin, f"registers a {type(spec).__name__}, not an AdapterSpec")
+    broken = next((rule for rule, holds in _spec_rules(msgspec.structs.asdict(spec)) if not holds), None)
+    if broken is not None:
+        raise PluginError(plugin, f"registers an adapter whose {broken}")
+    if spec.contract.partition(".")[0] != CONTRACT.partition(".")[0]:
+        raise PluginError(
+            plugin, f"adapter {spec.name!r} is written to contract {spec.contract}, this is {CONTRACT}"
+        )
+    return spec
+
+
+def _spec_rules(given: dict[str, object]) -> Iterator[tuple[str, bool]]:
+    yield "name is not a str", isinstance(given["name"], str)
+    yield "contract is not a str", isinstance(given["contract"], str)
+    yield "connect is not a function", callable(given["connect"])
+    yield "support is not a mapping", isinstance(given["support"], Mapping)
+    yield "limits are not a mapping", isinstance(given["limits"], Mapping)
+    for field in ("schemes", "drivers"):
+        words = given[field]
+        yield f"{field} are not a tuple", isinstance(words, tuple)
+        yield f"{field} are not all str", all(isinstance(w, str) for w in cast("tuple[object, ...]", words))
+    yield (
+        "schemes are not in lower case",
+        all(s == s.lower() for s in cast("tuple[str, ...]", given["schemes"])),
+    )
 
 
 def missing_drivers(spec: AdapterSpec) -> list[str]:
@@ -175,6 +210,7 @@ class Opening:
         self._store: Store | None = None
 
     async def _open(self) -> Store:
+        check.flag(self._migrate, "migrate")
         spec = registry().spec_for(self._url)
         adapter = await spec.connect(self._url, migrate=self._migrate)
         return Store(adapter)

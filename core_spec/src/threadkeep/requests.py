@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from .clock import from_us
+from .clock import MAX_US, from_us
 from .errors import ConflictError, NotFoundError, OwnershipError
 from .filters import Condition, Operator
 from .jsontext import decode, encode_metadata, merge_working_memory
@@ -56,8 +56,11 @@ _TITLE_LENGTH = 1000
 
 
 def rising(now: int, updated_at: int) -> int:
-    """The ``updated_at`` of a touched record: now, but always later than it was."""
-    return max(now, updated_at + 1)
+    """The ``updated_at`` of a touched record: now, but always later than it was.
+
+    Only the last microsecond of year 9999, which an import may have set, stays as it is.
+    """
+    return min(max(now, updated_at + 1), MAX_US)
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -219,7 +222,12 @@ def _check_owner(kind: str, identifier: str, owner: str, resource_id: str | None
         raise OwnershipError(kind, identifier)
 
 
-def _merged_metadata(stored: str, patch: dict[str, Any], *, replace_all: bool) -> tuple[str, dict[str, Any]]:
+def _merged_metadata(
+    stored: str, patch: dict[str, Any] | UnsetType, *, replace_all: bool
+) -> tuple[str, dict[str, Any]]:
+    """The metadata after a change, as text and decoded."""
+    if patch is UNSET:
+        return stored, decode(stored, "stored metadata")
     if replace_all:
         return encode_metadata(patch)
     return encode_metadata({**decode(stored, "stored metadata"), **patch})
@@ -292,12 +300,8 @@ class UpdateThread(msgspec.Struct, frozen=True, kw_only=True):
             changed = replace(changed, title=self.title)
         if self.working_memory is not UNSET:
             changed = replace(changed, working_memory=self.working_memory)
-        metadata = self.metadata if self.metadata is not UNSET else {}
-        keep = self.metadata is UNSET
-        text, whole = _merged_metadata(
-            stored.metadata, metadata, replace_all=self.replace_metadata and not keep
-        )
-        return replace(changed, metadata=stored.metadata if keep else text, tokens=metadata_tokens(whole))
+        text, whole = _merged_metadata(stored.metadata, self.metadata, replace_all=self.replace_metadata)
+        return replace(changed, metadata=text, tokens=metadata_tokens(whole))
 
 
 class TransferThread(msgspec.Struct, frozen=True, kw_only=True):
@@ -501,18 +505,14 @@ class MessageChange(msgspec.Struct, frozen=True, kw_only=True):
 
     def apply(self, stored: MessageRecord) -> MessageRecord:
         """The message as it must be stored, given how it is."""
-        metadata = self.metadata if self.metadata is not UNSET else {}
-        keep = self.metadata is UNSET
-        text, whole = _merged_metadata(
-            stored.metadata, metadata, replace_all=self.replace_metadata and not keep
-        )
+        text, whole = _merged_metadata(stored.metadata, self.metadata, replace_all=self.replace_metadata)
         return replace(
             stored,
             role=stored.role if self.role is UNSET else self.role,
             type=stored.type if self.type is UNSET else self.type,
             content=stored.content if self.content is UNSET else self.content,
             thread_id=stored.thread_id if self.thread_id is UNSET else self.thread_id,
-            metadata=stored.metadata if keep else text,
+            metadata=text,
             tokens=metadata_tokens(whole),
         )
 
@@ -632,9 +632,7 @@ class UpdateResource(msgspec.Struct, frozen=True, kw_only=True):
             document, revision = merge_working_memory(document, self.merge), revision + 1
         elif self.working_memory is not UNSET:
             document, revision = self.working_memory, revision + 1
-        metadata = before.metadata
-        if self.metadata is not UNSET:
-            metadata, _ = _merged_metadata(metadata, self.metadata, replace_all=self.replace_metadata)
+        metadata, _ = _merged_metadata(before.metadata, self.metadata, replace_all=self.replace_metadata)
         return replace(
             before,
             working_memory=document,

@@ -43,10 +43,10 @@ class Store(ThreadOperations, MessageOperations, ResourceOperations, ArchiveOper
         await self._open_adapter().migrate()
 
     async def close(self) -> None:
-        """Let running calls finish and release everything; any later call raises ``StoreClosedError``. Idempotent."""
-        if self._closed:
-            return
-        adapter = self._open_adapter()
-        self._closed = True
-        # A cancelled close must not leave connections behind: it is finished in any case.
-        await asyncio.shield(adapter.close())
+        """Let running calls finish, release everything; later ones raise ``StoreClosedError``. Idempotent."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._open_adapter().close())
+        if not self._closing.done():
+            self._check_here()
+            # A cancelled close must not leave connections behind: it is finished in any case.
+            await asyncio.shield(self._closing)

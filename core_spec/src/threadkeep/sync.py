@@ -47,7 +47,7 @@ Item = TypeVar("Item")
 class SyncStore:
     """:class:`threadkeep.Store` without ``await``: the same methods, usable from any thread.
 
-    Made by :func:`open`. Calls wait for one background event loop, which all sync stores of the process share,
+    Made by :func:`open`. Calls wait for one background event loop, which all sync stores of a process share,
     so they also work inside another event loop's thread (which they block). In a forked child, and on the
     background loop itself, they raise ``WrongLoopError``; after :meth:`close`, ``StoreClosedError``.
     """
@@ -141,7 +141,7 @@ class SyncStore:
         return self._run(self._store.save_thread(thread))
 
     def get_thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
-        """The thread, or None where there is none (or, with *resource_id*, where it is another resource's)."""
+        """The thread, or None where there is none (or, with *resource_id*, it is another resource's)."""
         return self._run(self._store.get_thread(thread_id, resource_id=resource_id))
 
     def list_threads(
@@ -196,7 +196,7 @@ class SyncStore:
         order: Order = "desc",
         per_page: int = 100,
     ) -> Generator[Thread, None, None]:
-        """Every matching thread, fetched page by page with cursors; arguments as for :meth:`list_threads`."""
+        """Every matching thread, fetched page by page with cursors; see :meth:`list_threads`."""
         yield from pages(
             lambda cursor: self.list_threads(
                 resource_id=resource_id,
@@ -373,11 +373,11 @@ class SyncStore:
         return self._store.is_clone(thread)
 
     def get_source_thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
-        """The thread that a clone was copied from, or None: no clone, or one of the two is gone (or not in scope)."""
+        """The thread that a clone was copied from; None if it is no clone, or one of the two is not there."""
         return self._run(self._store.get_source_thread(thread_id, resource_id=resource_id))
 
     def list_clones(self, thread_id: str, *, resource_id: str | None = None) -> list[Thread]:
-        """The threads that were copied from this one, oldest first. Reads every clone there is (in the scope)."""
+        """The threads that were copied from this one, oldest first. Reads every clone in the scope."""
         return self._run(self._store.list_clones(thread_id, resource_id=resource_id))
 
     def get_clone_history(self, thread_id: str, *, resource_id: str | None = None) -> list[Thread]:
@@ -484,7 +484,7 @@ class SyncStore:
         order: Order = "asc",
         per_page: int = 200,
     ) -> Generator[Message, None, None]:
-        """Every matching message, fetched page by page with cursors; arguments as for :meth:`list_messages`."""
+        """Every matching message, fetched page by page with cursors; see :meth:`list_messages`."""
         yield from pages(
             lambda cursor: self.list_messages(
                 threads,
@@ -565,7 +565,7 @@ class SyncStore:
         return self._run(self._store.delete_messages(ids, resource_id=resource_id))
 
     def get_resource(self, resource_id: str) -> Resource | None:
-        """The resource's own record, or None where none was ever written (it may own threads all the same)."""
+        """The resource's own record, or None where none was ever written (it may still own threads)."""
         return self._run(self._store.get_resource(resource_id))
 
     def list_resources(
@@ -576,7 +576,7 @@ class SyncStore:
         cursor: str | None = None,
         with_total: bool = False,
     ) -> Page[Resource]:
-        """A page of the resources that have a record, ordered by id; arguments as for :meth:`list_threads`."""
+        """A page of the resources that have a record, ordered by id; see :meth:`list_threads`."""
         return self._run(
             self._store.list_resources(page=page, per_page=per_page, cursor=cursor, with_total=with_total)
         )
@@ -586,8 +586,9 @@ class SyncStore:
         yield from pages(lambda cursor: self.list_resources(per_page=per_page, cursor=cursor), per_page)
 
     def save_resource(self, resource: Resource) -> Resource:
-        """Store a resource exactly as it is, times and revision included, replacing one with its id; for
-        imports.
+        """Store a resource exactly as it is, replacing one with its id; for imports. Safe to repeat.
+
+        Times and revision are kept.
 
         Raises:
             InvalidArgumentError: A field breaks a rule. Nothing was written.
@@ -649,7 +650,7 @@ class SyncStore:
         return self._run(self._store.merge_working_memory(resource_id, patch))
 
     def delete_resource(self, resource_id: str) -> DeletedResource:
-        """Delete everything a resource owns: its threads, their messages, and its own record. Safe to repeat."""
+        """Delete all that a resource owns: threads, their messages, its own record. Safe to repeat."""
         return self._run(self._store.delete_resource(resource_id))
 
     def add_memories(self, actor: Actor, memories: str | Iterable[str | NewMemory]) -> list[ArchiveMemory]:
@@ -748,7 +749,7 @@ class SyncStore:
         return self._run(self._store.migrate())
 
     def close(self) -> None:
-        """Let running calls finish and release everything; any later call raises ``StoreClosedError``. Idempotent."""
+        """Let running calls finish, release everything; later ones raise ``StoreClosedError``. Idempotent."""
         return self._run(self._store.close())
 
 

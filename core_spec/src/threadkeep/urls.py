@@ -8,9 +8,12 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from .errors import InvalidArgumentError
-from .jsontext import kind
+from .jsontext import has_surrogate, kind
 
 __all__ = ["StoreUrl", "redacted", "scheme_of"]
+
+_CONTROL = frozenset(map(chr, range(32))) | {"\x7f"}  # urlsplit would drop some of them silently
+_DELIMITERS = frozenset("/?#")
 
 
 class StoreUrl(msgspec.Struct, frozen=True):
@@ -42,9 +45,14 @@ class StoreUrl(msgspec.Struct, frozen=True):
         scheme = scheme_of(url)
         try:
             parts = urlsplit(url)
-            given = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-        except ValueError as exc:
-            raise InvalidArgumentError("url", "a URL", f"a {scheme} URL that does not parse") from exc
+            path = unquote(parts.path, errors="strict")
+            given = parse_qsl(
+                parts.query, keep_blank_values=True, strict_parsing=bool(parts.query), errors="strict"
+            )
+        except ValueError:  # not kept as a cause: it may quote a password
+            raise InvalidArgumentError("url", "a URL", f"a {scheme} URL that does not parse") from None
+        if "\0" in path:
+            raise InvalidArgumentError("url", "without %00", f"a {scheme} URL with it")
         if parts.fragment:
             raise InvalidArgumentError(
                 "url", "without a fragment (write # as %23)", f"a {scheme} URL with one"
@@ -57,7 +65,7 @@ class StoreUrl(msgspec.Struct, frozen=True):
             if name in options:
                 raise InvalidArgumentError("url", "given each parameter once", f"{name!r} twice")
             options[name] = value
-        return cls(scheme, parts.netloc, unquote(parts.path), options)
+        return cls(scheme, parts.netloc, path, options)
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
         """An option that is one of a few words; the first is the default.
@@ -94,7 +102,7 @@ def scheme_of(url: object) -> str:
     """The scheme of a URL, in lower case.
 
     Raises:
-        InvalidArgumentError: It has none.
+        InvalidArgumentError: It has none, or holds characters that no URL may.
     """
     if not isinstance(url, str):
         raise InvalidArgumentError("url", "a str such as 'libsql:memory.db'", kind(url))
@@ -102,13 +110,21 @@ def scheme_of(url: object) -> str:
     plain = scheme.replace("+", "").replace("-", "").replace(".", "")
     if not colon or not plain.isascii() or not plain.isalnum():
         raise InvalidArgumentError("url", "a URL with a scheme, such as 'libsql:memory.db'", kind(url))
+    if has_surrogate(url) or not _CONTROL.isdisjoint(url):
+        rule = "without control characters and lone surrogates"
+        raise InvalidArgumentError("url", rule, kind(url))
     return scheme.lower()
 
 
 def redacted(url: str) -> str:
-    """The URL without user, password and parameters, for messages."""
+    """The URL without user, password and parameters, for messages.
+
+    Where an unquoted ``/``, ``?`` or ``#`` before an ``@`` leaves open what is the password, only the scheme.
+    """
     scheme, _, rest = url.partition(":")
-    rest = rest.partition("?")[0].partition("#")[0]
-    slashes = "//" if rest.startswith("//") else ""
-    authority, slash, path = rest.removeprefix("//").partition("/") if slashes else ("", "", rest)
-    return f"{scheme}:{slashes}{authority.rpartition('@')[2]}{slash}{path}"
+    if not rest.startswith("//"):
+        return f"{scheme}:{rest.partition('?')[0].partition('#')[0]}"
+    credentials, _, shown = rest[2:].rpartition("@")
+    if not _DELIMITERS.isdisjoint(credentials):
+        return f"{scheme}://..."
+    return f"{scheme}://{shown.partition('?')[0].partition('#')[0]}"

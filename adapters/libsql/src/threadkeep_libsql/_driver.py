@@ -99,7 +99,6 @@ _BY_CODE: dict[int, type[DriverError]] = {
     sqlite3.SQLITE_CANTOPEN: CannotOpen,
     sqlite3.SQLITE_IOERR: IoFailed,
     sqlite3.SQLITE_PROTOCOL: IoFailed,
-    sqlite3.SQLITE_NOMEM: IoFailed,
     sqlite3.SQLITE_CORRUPT: Corrupt,
     sqlite3.SQLITE_NOTADB: NotADatabase,
     sqlite3.SQLITE_TOOBIG: TooBig,
@@ -107,12 +106,15 @@ _BY_CODE: dict[int, type[DriverError]] = {
 
 
 def _translated(exc: sqlite3.Error | OverflowError) -> DriverError:
-    code = getattr(exc, "sqlite_errorcode", None)
-    if isinstance(exc, sqlite3.ProgrammingError) and "closed database" in str(exc):
-        return Closed(str(exc))
-    if isinstance(exc, sqlite3.DataError) or (isinstance(exc, OverflowError) and "BLOB" in str(exc)):
-        return TooBig(str(exc))
-    return _BY_CODE.get(code & 0xFF if code is not None else -1, DriverError)(str(exc))
+    # Python's own errors have no code, and most of them no class of their own.
+    code, text = getattr(exc, "sqlite_errorcode", None), str(exc)
+    if isinstance(exc, sqlite3.ProgrammingError) and "closed database" in text:
+        return Closed(text)
+    if isinstance(exc, sqlite3.DataError) or (isinstance(exc, OverflowError) and "INT_MAX" in text):
+        return TooBig(text)
+    if text.startswith("Could not decode to UTF-8"):
+        return Corrupt("a stored text is not UTF-8")
+    return _BY_CODE.get(code & 0xFF if code is not None else -1, DriverError)(text)
 
 
 class Connection:
@@ -146,13 +148,18 @@ class Connection:
             raise
 
     def _configure(self, synchronous: str) -> None:
-        # Processes that switch a new file to WAL at once find it locked, as writers do: hence the retry.
+        self.query(f"PRAGMA synchronous = {synchronous}")
+        self.query("PRAGMA cache_size = -16000")  # 16 MB; a busy thread's hot pages
+        self.query("PRAGMA journal_size_limit = 67108864")
+
+    def use_write_ahead_log(self) -> None:
+        """Let reads and a write run side by side. It is a property of the file: once is enough.
+
+        Raises:
+            CannotOpen: The file system cannot hold one.
+        """
+        # Processes that switch a new file at once find it locked, as writers do: hence the retry.
         self._patiently(self._switch_to_wal)
-        self._patiently(lambda: self._call(f"PRAGMA synchronous = {synchronous}", ()))
-        self._patiently(
-            lambda: self._call("PRAGMA cache_size = -16000", ())
-        )  # 16 MB; a busy thread's hot pages
-        self._patiently(lambda: self._call("PRAGMA journal_size_limit = 67108864", ()))
 
     def _switch_to_wal(self) -> None:
         if self._call("PRAGMA journal_mode", ()) == [("wal",)]:
@@ -162,8 +169,7 @@ class Connection:
 
     def query(self, sql: str, parameters: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement."""
-        if self._raw.in_transaction:
-            return self._call(sql, parameters)
+        # Busy even inside a snapshot: its first read, while another process recovers the log after a crash.
         return self._patiently(lambda: self._call(sql, parameters))
 
     def run(self, sql: str, parameters: Sequence[Value] = ()) -> int:
@@ -212,7 +218,11 @@ class Connection:
             self._end()
 
     def _end(self) -> None:
-        if self._raw.in_transaction:
+        try:
+            unfinished = self._raw.in_transaction
+        except sqlite3.Error as exc:
+            raise _translated(exc) from exc
+        if unfinished:
             self._call("ROLLBACK", ())
 
     def close(self) -> None:

@@ -84,9 +84,9 @@ def indexed_keys(db: Connection) -> frozenset[str]:
 
 def choose_indexed_keys(db: Connection, wanted: frozenset[str]) -> None:
     """Index these keys and no others, rebuilding the index if that is a change."""
-    if indexed_keys(db) == wanted:
-        return
     with db.transaction():
+        if indexed_keys(db) == wanted:
+            return  # another process that opened the file at the same time has done it
         db.run("DELETE FROM threadkeep_indexed_key")
         db.run_many("INSERT INTO threadkeep_indexed_key VALUES (?)", [(key,) for key in sorted(wanted)])
         db.run(sql("drop_token_positions"))

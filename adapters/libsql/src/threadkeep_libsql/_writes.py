@@ -282,7 +282,7 @@ def save_messages(db: Connection, request: SaveMessages) -> list[MessageRecord]:
 
 
 def _replace_message(db: Connection, record: MessageRecord, key: int, thread_key: int) -> None:
-    db.run(sql("unindex_message"), (key, key))
+    db.run(sql("unindex_message"), (key,))
     db.run(
         sql("update_message"),
         (
@@ -321,7 +321,7 @@ def delete_messages(db: Connection, request: DeleteMessages) -> int:
     """Delete messages."""
     stored = _placements(db, request.ids)
     request.check({name: there.placement for name, there in stored.items()})
-    db.run_many(sql("unindex_message"), [(there.key, there.key) for there in stored.values()])
+    db.run_many(sql("unindex_message"), [(there.key,) for there in stored.values()])
     db.run_many(sql("delete_message"), [(there.key,) for there in stored.values()])
     counts = Counter([there.thread_key for there in stored.values()])
     db.run_many(sql("touch_thread"), [(-count, request.now, key) for key, count in counts.items()])

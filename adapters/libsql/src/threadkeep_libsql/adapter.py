@@ -78,7 +78,7 @@ class LibsqlAdapter(StorageAdapter):
             durability="full" if parsed.choice("durability", ("full", "relaxed")) == "full" else "relaxed",
             busy_timeout_s=parsed.number("busy_timeout_s", 30, least=0, most=3600),
         )
-        if not migrate and not await asyncio.to_thread(path.exists):
+        if not migrate and not await asyncio.to_thread(_may_exist, path):
             remedy = "there is no such file; open it with migrate=True"
             raise SchemaVersionError(0, _schema.SCHEMA_VERSION, remedy)
         try:
@@ -90,9 +90,12 @@ class LibsqlAdapter(StorageAdapter):
 
     async def _prepare(self, wanted: frozenset[str] | None, *, migrate: bool) -> None:
         def prepare(db: Connection) -> None:
+            found = _schema.version(db)
+            if not migrate or found > _schema.SCHEMA_VERSION:
+                _schema.require_current(found)  # before anything is written, the journal mode included
+            db.use_write_ahead_log()
             if migrate:
                 _schema.migrate(db)
-            _schema.require_current(_schema.version(db))
             if wanted is None or wanted == _schema.indexed_keys(db):
                 return
             if not migrate:
@@ -248,7 +251,7 @@ class LibsqlAdapter(StorageAdapter):
         )
 
 
-_TABLES = {"p": "threadkeep_position", "tp": "threadkeep_thread_position"}
+_TABLES = {"p": "threadkeep_position", "tp": "threadkeep_thread_position", "i": "threadkeep_indexed_key"}
 
 
 def _indexes_of(plan: list[str]) -> list[str]:
@@ -281,11 +284,20 @@ def _path_of(url: StoreUrl) -> Path:
     if url.authority:
         rule = f"of the form {url.scheme}:relative.db or {url.scheme}:///absolute/path.db"
         raise InvalidArgumentError("url", rule, f"a {url.scheme} URL with a host")
+    if url.path == ":memory:":
+        raise InvalidArgumentError("url", "one that names a file (in memory: 'memory:')", "':memory:'")
     if not url.path or url.path.endswith("/") or "\0" in url.path:
         raise InvalidArgumentError(
             "url", f"one that names a file, such as {url.scheme}:memory.db", "no file name"
         )
     return Path(url.path).absolute()
+
+
+def _may_exist(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return True  # opening it says what is wrong
 
 
 def _wanted_keys(option: str | None) -> frozenset[str] | None:

@@ -34,6 +34,7 @@ SPEC = AdapterSpec(
     },
     drivers=("sqlite3",),
     install="pip install threadkeep-libsql",
+    probe="threadkeep_libsql.probe:Probe",
 )
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -40,6 +44,7 @@ _MODULES = {
 }
 _DATABASE, _CALL, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 128 + 2, 128 + 13
 _DATABASE_ERRORS = (StorageError, NotFoundError, OwnershipError, AlreadyExistsError, SchemaVersionError)
+_DEBUG = "THREADKEEP_DEBUG"
 _SECRETIVE = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*:\S*[@?]\S*")
 
 
@@ -61,18 +66,22 @@ class Root(click.Group):
         for name, plugin in found.plugins.list_name_plugin():
             if plugin is None:
                 continue
-            # Its own hook only, and a group of its own, so that a broken plugin keeps nobody else's commands away.
+            # Its own hook and a group of its own, so that a broken plugin keeps nobody else's commands away.
             own = click.Group()
             others = [other for other in found.plugins.get_plugins() if other is not plugin]
             try:
-                found.plugins.subset_hook_caller("threadkeep_register_commands", remove_plugins=others)(cli=own)
-            except Exception as exc:  # noqa: BLE001  (whatever a third party raises is that plugin's fault alone)
+                found.plugins.subset_hook_caller("threadkeep_register_commands", remove_plugins=others)(
+                    cli=own
+                )
+            except Exception as exc:  # noqa: BLE001  (a third party may raise anything)
                 self._plugin_errors[name] = PluginError(name, f"its commands: {type(exc).__name__}: {exc}")
                 continue
             self._take(name, own.commands, self._plugin_errors)
         return self._plugin_errors
 
-    def _take(self, plugin: str, commands: dict[str, click.Command], errors: dict[str, PluginError]) -> None:
+    def _take(
+        self, plugin: str, commands: Mapping[str, click.Command], errors: dict[str, PluginError]
+    ) -> None:
         for name, command in commands.items():
             if name in _MODULES or name in self.commands:
                 errors[plugin] = PluginError(plugin, f"there is another command of the name {name!r}")
@@ -88,7 +97,7 @@ class Root(click.Group):
         """The subcommand of this name."""
         if cmd_name in _MODULES:
             module = import_module(f".{_MODULES[cmd_name]}", __package__)
-            return getattr(module, cmd_name.replace("-", "_").replace("import", "import_"))
+            return getattr(module, "import_" if cmd_name == "import" else cmd_name.replace("-", "_"))
         self.plugin_errors()
         return super().get_command(ctx, cmd_name)
 
@@ -101,10 +110,10 @@ class Root(click.Group):
         except click.UsageError as exc:
             broken = "; ".join(map(str, self.plugin_errors().values()))
             if broken:
-                exc.message = f"{exc.message.rstrip('.')} ({broken})."
+                raise click.UsageError(f"{exc.message.rstrip('.')} ({broken}).", ctx) from exc
             raise
 
-    def main(  # noqa: D102
+    def main(
         self,
         args: Sequence[str] | None = None,
         prog_name: str | None = None,
@@ -113,17 +122,24 @@ class Root(click.Group):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        def run() -> Any:
+        def run() -> object:
             return super(Root, self).main(
-                args, prog_name, complete_var, standalone_mode=False, windows_expand_args=windows_expand_args, **extra
+                args,
+                prog_name,
+                complete_var,
+                standalone_mode=False,
+                windows_expand_args=windows_expand_args,
+                **extra,
             )
 
         if not standalone_mode:
             return run()
         for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):  # a terminal that lacks a character is no reason to fail
+            if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character is no failure
                 stream.reconfigure(errors="backslashreplace")
-        sys.exit(_guarded(run))
+        with _interruptible():
+            code = _guarded(run)
+        sys.exit(code)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand; a broken pipe becomes its exit code here, before click makes a 1 of it."""
@@ -139,23 +155,55 @@ class Root(click.Group):
         return result
 
 
-def _guarded(run: Any) -> int:
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Let Ctrl-C interrupt a command wherever it is.
+
+    asyncio's own handler waits for the event loop's turn, which does not come while a command waits for
+    input. Where another handler is installed, asyncio leaves it alone.
+    """
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _guarded(run: Callable[[], object]) -> int:
+    """The exit code; what went wrong is said in one line."""
     try:
         result = run()
     except click.Abort as exc:
-        if not isinstance(exc.__context__, KeyboardInterrupt):
-            return _say("stopped: no answer to a question", _CALL)
-        return _INTERRUPTED
+        if isinstance(exc.__context__, KeyboardInterrupt):
+            return _INTERRUPTED
+        line, code = "stopped: no answer to a question", _CALL
     except click.UsageError as exc:
         where = exc.ctx.command_path if exc.ctx else "threadkeep"
-        return _say(f"{_SECRETIVE.sub(_hide, exc.format_message())} See '{where} --help'.", _CALL)
+        said = _without_secrets(exc.format_message()).rstrip(".")
+        line, code = f"{said}. See '{where} --help'.", _CALL
     except click.ClickException as exc:
-        return _say(_SECRETIVE.sub(_hide, exc.format_message()), exc.exit_code)
+        line, code = _without_secrets(exc.format_message()), exc.exit_code
     except ThreadkeepError as exc:
-        return _say(_advised(exc), exit_code(exc))
+        line, code = _advised(exc), exit_code(exc)
     except OSError as exc:
-        return _say(f"{exc.filename}: {exc.strerror}" if exc.filename else str(exc), _CALL)
-    return result if isinstance(result, int) else 0
+        line, code = f"{exc.filename}: {exc.strerror}" if exc.filename else str(exc), _CALL
+    except Exception as exc:
+        if os.environ.get(_DEBUG):
+            raise
+        hint = f"this is a fault of threadkeep or of a plugin; {_DEBUG}=1 shows where"
+        line, code = f"{type(exc).__name__}: {_without_secrets(str(exc))} ({hint})", _DATABASE
+    else:
+        return result if isinstance(result, int) else 0
+    click.echo("threadkeep: " + " ".join(line.split()), err=True)
+    return code
 
 
 def exit_code(error: ThreadkeepError) -> int:
@@ -164,27 +212,35 @@ def exit_code(error: ThreadkeepError) -> int:
     return _CALL if is_call else _DATABASE
 
 
-def _say(line: str, code: int) -> int:
-    click.echo("threadkeep: " + " ".join(line.split()), err=True)
-    return code
-
-
-def _hide(found: re.Match[str]) -> str:
-    """A URL given in the wrong place is quoted in click's message; what may be secret in it is not."""
-    return redacted(found[0])
+def _without_secrets(message: str) -> str:
+    """A URL given in the wrong place is quoted in a message that is not ours; what is secret in it is not."""
+    return _SECRETIVE.sub(lambda found: redacted(found[0]), message)
 
 
 def _advised(error: ThreadkeepError) -> str:
-    if isinstance(error, UnknownSchemeError) and not error.install:
-        return f"{error}; 'threadkeep backends' lists what each can do"
-    return str(error)
+    """The error after the places it was noted for: a line of a file."""
+    places = "".join([f"{note}: " for note in getattr(error, "__notes__", ())])
+    hint = ""
+    if isinstance(error, SchemaVersionError) and error.found < error.supported:
+        hint = "; 'threadkeep migrate URL' creates it or brings it up to date"
+    elif isinstance(error, UnknownSchemeError) and not error.install:
+        hint = "; 'threadkeep backends' lists what each can do"
+    return f"{places}{error}{hint}"
 
 
-@click.command(cls=Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Root,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="threadkeep")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Threads, messages and memories of agents, on the database you already run.
 
-    A URL names the database: libsql:memory.db, postgresql://..., mongodb://...; `threadkeep backends` lists what is
-    installed. Start with `threadkeep tour`.
+    A URL names the database: libsql:memory.db, postgresql://..., mongodb://...; `threadkeep backends` lists
+    what is installed. Start with `threadkeep tour`.
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(_CALL)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from typing import Any, TypeGuard
 
 import msgspec
 from msgspec.structs import replace
 
-from ..errors import AlreadyExistsError, LimitExceededError, NotFoundError, OwnershipError, ThreadkeepError
-from ..errors import ConflictError, InvalidArgumentError
+from ..arguments import optional_identifier
+from ..errors import (
+    AlreadyExistsError,
+    ConflictError,
+    InvalidArgumentError,
+    LimitExceededError,
+    NotFoundError,
+    OwnershipError,
+    ThreadkeepError,
+)
 from ..models import ArchiveMemory, Message, NewMessage, Resource, Thread
 from ..registry import open_store
 from ..store import Store
@@ -31,19 +41,19 @@ Counts = Counter[str]
 async def import_entries(store: Store, entries: Iterable[Entry]) -> Counts:
     """Write everything; what is there already is replaced, so that an interrupted import is simply run again.
 
-    Saving messages touches their threads. So that these end up as the file has them, each is saved once more at the
-    end; until then they wait in a temporary file, since a file may have any number of them.
+    Saving messages touches their threads. So that these end up as the file has them, each is saved once more
+    at the end; until then they wait in a temporary file, since a file may have any number of them.
 
     Raises:
-        BadInputError: An entry breaks a rule. Nothing of its batch was written, nor anything after it.
+        BadInputError: An entry breaks a rule. Nothing of its batch was written.
         ThreadkeepError: An entry does not go with what is stored; its place is in a note. The same holds.
     """
     counts: Counts = Counter()
     with tempfile.TemporaryFile() as spool:
-        for batch in _batches(entries):
-            threads = await _write(store, batch)
-            spool.writelines(msgspec.json.encode(thread) + b"\n" for thread in threads)
-            counts.update(_kind(entry.record) for entry in batch)
+        async with aclosing(_written(store, _batches(entries))) as written:
+            async for batch, threads in written:
+                spool.writelines(msgspec.json.encode(thread) + b"\n" for thread in threads)
+                counts.update(_kind(entry.record) for entry in batch)
         if counts["message"] and counts["thread"]:
             spool.seek(0)
             for line in spool:
@@ -70,6 +80,43 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
         size += entry.size
     if batch:
         yield batch
+
+
+async def _written(
+    store: Store, batches: Iterable[list[Entry]]
+) -> AsyncGenerator[tuple[list[Entry], list[Thread]], None]:
+    """Write batch after batch, and yield each with its threads once it is stored.
+
+    While the database stores a batch of messages, the next one is read and checked. Other batches are written
+    alone: what follows a thread may need it.
+    """
+    flying: deque[tuple[list[Entry], asyncio.Task[list[Thread]]]] = deque()
+    try:
+        for batch in batches:
+            ahead = 1 if _is_of_messages(batch) else 0
+            while len(flying) > ahead:
+                yield await _landed(flying)
+            flying.append((batch, asyncio.create_task(_write(store, batch))))
+            await asyncio.sleep(0)  # it starts now: what it does before it waits for the database
+            while len(flying) > ahead:
+                yield await _landed(flying)
+        while flying:
+            yield await _landed(flying)
+    finally:
+        await asyncio.gather(*[task for _, task in flying], return_exceptions=True)
+
+
+async def _landed(
+    flying: deque[tuple[list[Entry], asyncio.Task[list[Thread]]]],
+) -> tuple[list[Entry], list[Thread]]:
+    batch, task = flying[0]
+    threads = await asyncio.shield(task)
+    flying.popleft()
+    return batch, threads
+
+
+def _is_of_messages(batch: list[Entry]) -> bool:
+    return all(isinstance(entry.record, (Message, NewMessage)) for entry in batch)
 
 
 async def _write(store: Store, batch: list[Entry]) -> list[Thread]:
@@ -107,7 +154,7 @@ async def _save_messages(store: Store, messages: Sequence[Message | NewMessage])
 
 
 async def _rehearse(store: Store, batch: list[Entry]) -> list[Thread]:
-    """Do to a copy of what is stored what is going to be done to the store: any refusal comes before any write.
+    """Do to a copy of what is stored what will be done to the store: any refusal comes before any write.
 
     Returns:
         The batch's threads as they are to be saved.
@@ -129,27 +176,34 @@ async def _rehearse(store: Store, batch: list[Entry]) -> list[Thread]:
 
 
 async def _set_stage(store: Store, stage: Store, batch: list[Entry]) -> None:
-    """Copy what the batch is about: its threads, and those of its messages that exist, with their threads."""
-    ids = [str(e.record.id) for e in batch if isinstance(e.record, (Message, NewMessage)) and _is_id(e.record.id)]
-    stored = await store.get_messages(ids)
-    wanted = [e.record.id if isinstance(e.record, Thread) else e.record.thread_id for e in batch if not isinstance(e.record, (Resource, ArchiveMemory))]
-    for name in dict.fromkeys([*wanted, *[message.thread_id for message in stored]]):
-        thread = await store.get_thread(name) if _is_id(name) else None
-        if thread is not None:
-            await stage.save_thread(thread)
+    """Copy what the batch is about: its threads, those of its messages that exist, and their threads."""
+    records = [entry.record for entry in batch]
+    messages = [record for record in records if isinstance(record, (Message, NewMessage))]
+    stored = await store.get_messages([message.id for message in messages if _is_id(message.id)])
+    names = [record.id for record in records if isinstance(record, Thread)]
+    names += [message.thread_id for message in [*messages, *stored]]
+    threads = [await store.get_thread(name) for name in dict.fromkeys(names) if _is_id(name)]
+    for thread in filter(None, threads):
+        await stage.save_thread(thread)
     await stage.save_messages(stored)
+    for thread in filter(None, threads):  # saving messages touched it
+        await stage.save_thread(thread)
 
 
-def _is_id(value: Any) -> bool:
+def _is_id(value: str | None) -> TypeGuard[str]:
     """Whether it may be looked up; what may not, is refused by name when it is its turn."""
-    return isinstance(value, str) and 0 < len(value) <= 255 and value.isprintable()  # noqa: PLR2004
+    try:
+        optional_identifier(value, "id")
+    except InvalidArgumentError:
+        return False
+    return value is not None
 
 
 async def _rehearse_entry(stage: Store, entry: Entry) -> Any:
     record = entry.record
     if isinstance(record, Thread):
         if entry.is_partial:
-            record = _onto(await stage.get_thread(record.id), record)
+            record = _onto(await stage.get_thread(record.id), record, is_dated=entry.is_dated)
         await stage.save_thread(record)
         return record
     if isinstance(record, Resource):
@@ -159,7 +213,7 @@ async def _rehearse_entry(stage: Store, entry: Entry) -> Any:
     return await stage.save_messages([record])
 
 
-def _onto(stored: Thread | None, given: Thread) -> Thread:
+def _onto(stored: Thread | None, given: Thread, *, is_dated: bool) -> Thread:
     """A thread whose file does not say everything about it: what is stored besides, stays."""
     if stored is None:
         return given
@@ -169,7 +223,7 @@ def _onto(stored: Thread | None, given: Thread) -> Thread:
         metadata={**stored.metadata, **given.metadata},
         working_memory=stored.working_memory,
         created_at=min(stored.created_at, given.created_at),
-        updated_at=max(stored.updated_at, given.updated_at),
+        updated_at=max(stored.updated_at, given.updated_at) if is_dated else stored.updated_at,
     )
 
 

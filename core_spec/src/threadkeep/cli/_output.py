@@ -1,4 +1,4 @@
-"""Printing: JSON for programs, tables for people. Whatever a message holds, a terminal shows it and obeys none of it."""
+"""Printing: JSON for programs, tables for people. A terminal never obeys what a message holds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 import msgspec
@@ -16,7 +16,17 @@ if TYPE_CHECKING:
 
     from ..models import Page
 
-__all__ = ["console", "content_line", "json_bytes", "moment", "print_json", "print_page", "print_table", "shown"]
+__all__ = [
+    "console",
+    "content_line",
+    "json_bytes",
+    "moment",
+    "print_footer",
+    "print_json",
+    "print_page",
+    "print_table",
+    "shown",
+]
 
 _PIPE_WIDTH = 160
 _PREVIEW = 300
@@ -61,19 +71,23 @@ def console(*, err: bool = False) -> Console:
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None, dim: Sequence[bool] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str | None = None,
+    dim: Sequence[bool] = (),
 ) -> None:
     """Print rows of text that nothing is cut from; those that *dim* marks are less bright."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, show_edge=False)
     for name in columns:
         table.add_column(name, overflow="fold")
     for index, row in enumerate(rows):
-        style = "dim" if index < len(dim) and dim[index] else ""
-        table.add_row(*[Text(shown(cell), style) for cell in row])
+        is_dim = index < len(dim) and dim[index]
+        table.add_row(*[Text(shown(cell)) for cell in row], style="dim" if is_dim else None)
     console().print(table)
 
 
@@ -100,15 +114,38 @@ def content_line(content: Any) -> str:
 
 
 def _text_of(content: Any) -> str | None:
+    """The text of a content of the common shapes: a string, a list of parts, or an object that has one."""
     if isinstance(content, str):
         return content
-    parts = content.get("parts") if isinstance(content, dict) else content
-    if not isinstance(parts, list):
+    parts: Any = cast("dict[str, Any]", content).get("parts") if isinstance(content, dict) else content
+    if not isinstance(parts, list) or not parts:
         return None
-    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
-    return "\n".join(texts) if texts and all(isinstance(text, str) for text in texts) else None
+    texts = [_part_text(part) for part in cast("list[Any]", parts)]
+    return None if None in texts else "\n".join(filter(None, texts))
+
+
+def _part_text(part: Any) -> str | None:
+    if not isinstance(part, dict):
+        return part if isinstance(part, str) else None
+    text, kind = (cast("dict[str, Any]", part).get(field) for field in ("text", "type"))
+    if isinstance(text, str):
+        return text
+    return f"[{kind}]" if isinstance(kind, str) else None
 
 
 def moment(value: datetime) -> str:
     """A time for people: UTC to the second."""
-    return f"{value:%Y-%m-%d %H:%M:%S}" if value.year > 999 else value.isoformat(" ", "seconds")[:19]  # noqa: PLR2004
+    return f"{value:%Y-%m-%d %H:%M:%S}" if value.year > 999 else value.isoformat(" ", "seconds")[:19]
+
+
+def print_footer(page: Page[Any]) -> None:
+    """How much of what there is a page shows, and how to go on."""
+    matched = len(page.matched_ids)
+    parts = [f"{matched:,} of {page.total:,}" if page.total is not None else f"{matched:,} matched"]
+    if len(page.items) > matched:
+        parts.append(f"{len(page.items) - matched:,} neighbours, dimmed")
+    if page.next_cursor is not None:
+        parts.append(f"more with --cursor {page.next_cursor}")
+    elif page.has_more:
+        parts.append("there is more")
+    click.echo("; ".join(parts))

@@ -10,29 +10,32 @@ import msgspec
 from ..capabilities import Capabilities, Capability, Pushdown, Support
 from ..hookspecs import AdapterSpec
 from ..registry import missing_drivers, registry
+from ._command import json_option
 from ._group import cli
-from ._options import json_option
 
-__all__ = ["backends"]
+__all__ = ["backends", "print_backends"]
 
 
 @click.command()
 @json_option
 def backends(*, as_json: bool) -> None:
     """List the installed backends: URL schemes, capabilities, limits, driver present or not."""
-    specs = registry().specs.values()
     errors = cli.plugin_errors()
     if as_json:
         found = {
-            "backends": [_described(spec) for spec in specs],
+            "backends": [_described(spec) for spec in registry().specs.values()],
             "errors": [{"plugin": name, "error": error.reason} for name, error in errors.items()],
         }
         click.echo(msgspec.json.format(msgspec.json.encode(found)))
     else:
-        # Aligned text: rich alone would take half of the time this command is given.
-        click.echo("\n\n".join(map(_text, specs)))
+        print_backends()
     for error in errors.values():
         click.echo(f"threadkeep: {' '.join(str(error).split())}", err=True)
+
+
+def print_backends() -> None:
+    """The backends as aligned text: rich's tables alone would take half of the time this command is given."""
+    click.echo("\n\n".join(map(_text, registry().specs.values())))
 
 
 def _described(spec: AdapterSpec) -> dict[str, Any]:
@@ -42,7 +45,12 @@ def _described(spec: AdapterSpec) -> dict[str, Any]:
         "name": spec.name,
         "schemes": spec.schemes,
         "contract": spec.contract,
-        "driver": {"present": not missing, "modules": spec.drivers, "missing": missing, "install": spec.install},
+        "driver": {
+            "present": not missing,
+            "modules": spec.drivers,
+            "missing": missing,
+            "install": spec.install,
+        },
         "capabilities": {
             name.value: capabilities.pushdown if name is Capability.METADATA_PUSHDOWN else support.value
             for name, support in capabilities.items()
@@ -64,7 +72,9 @@ def _text(spec: AdapterSpec) -> str:
             lines.append((kind.value, ", ".join(names)))
     lines.extend([(name.replace("_", " "), limit) for name, limit in spec.limits.items()])
     width = max(len(name) for name, _ in lines)
-    return "\n".join([click.style(spec.name, bold=True), *[f"  {name:<{width}}  {text}" for name, text in lines]])
+    return "\n".join(
+        [click.style(spec.name, bold=True), *[f"  {name:<{width}}  {text}" for name, text in lines]]
+    )
 
 
 def _name(capability: Capability, capabilities: Capabilities) -> str:

@@ -10,23 +10,24 @@ import click
 
 from ..models import Explanation, Include, Message, Page, Thread
 from ..store import Store
-from ._options import (
-    INCLUDE,
-    PER_PAGE,
-    SINCE,
-    UNTIL,
-    WHERE,
-    json_option,
-    run,
-    time_range,
-    url_argument,
-    where_of,
+from ._command import json_option, run, url_argument
+from ._options import condition, page_size, since, time_range, until, where_of, window
+from ._output import (
+    content_line,
+    json_bytes,
+    moment,
+    print_footer,
+    print_json,
+    print_page,
+    print_table,
+    shown,
 )
-from ._output import content_line, json_bytes, moment, print_json, print_page, print_table, shown
 
-__all__ = ["explain", "messages", "threads"]
+__all__ = ["explain", "messages", "print_explanation", "print_messages", "print_threads", "threads"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_MESSAGE_COLUMNS = ("thread", "created", "message", "role", "content", "metadata")
 
 
 def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -41,21 +42,26 @@ def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
 _resource = click.option("--resource", metavar="ID", help="Only what this resource owns.")
 _where = click.option(
     "--where",
-    type=WHERE,
+    type=condition,
     multiple=True,
     metavar="KEY=VALUE",
-    help="A metadata filter; may be repeated, all must hold. VALUE is a JSON scalar if it parses as one, else a string"
-    " (quote it to keep '\"5\"' a string). Also KEY!=x, KEY>5, KEY>=5, KEY<5, KEY<=5, KEY? (exists), KEY!? (missing).",
+    help="A metadata filter; may be repeated, all must hold. VALUE is a JSON scalar if it parses as one, else"
+    " a string (so is '\"5\"'). Also KEY!=x, KEY>5, KEY>=5, KEY<5, KEY<=5,"
+    " KEY? (exists), KEY!? (missing).",
 )
-_page = click.option("--page", type=click.IntRange(min=0), default=0, show_default=True, help="Which page, from 0.")
+_page = click.option(
+    "--page", type=click.IntRange(min=0), default=0, show_default=True, help="Which page, from 0."
+)
 _cursor = click.option("--cursor", help="Go on where a page ended: its next_cursor, instead of --page.")
 _total = click.option("--total", is_flag=True, help="Count the matches too.")
 _thread = click.option("--thread", multiple=True, metavar="ID", help="Only this thread; may be repeated.")
-_since = click.option("--since", type=SINCE, metavar="TIME", help="Only from this ISO date or time on (UTC).")
-_until = click.option("--until", type=UNTIL, metavar="TIME", help="Only up to this ISO date or time, itself included.")
+_since = click.option("--since", type=since, metavar="TIME", help="Only from this ISO date or time on (UTC).")
+_until = click.option(
+    "--until", type=until, metavar="TIME", help="Only up to this ISO date or time, itself included."
+)
 _include = click.option(
     "--include",
-    type=INCLUDE,
+    type=window,
     multiple=True,
     metavar="ID:before:after",
     help="Add a message with so many neighbours on either side; may be repeated.",
@@ -67,13 +73,13 @@ def _order(default: str | None) -> Callable[[Command], Command]:
     return click.option("--order", type=click.Choice(["asc", "desc"]), default=default, show_default=True)
 
 
-def _per_page(default: int | None) -> Callable[[Command], Command]:
-    return click.option("--per-page", type=PER_PAGE, default=default, show_default=True, metavar="N|all")
+def _per_page(default: str | None) -> Callable[[Command], Command]:
+    return click.option("--per-page", type=page_size, default=default, show_default=True, metavar="N|all")
 
 
 @click.command()
 @url_argument
-@_options(_resource, _where, _order_by, _order("desc"), _page, _per_page(100), _cursor, _total, json_option)
+@_options(_resource, _where, _order_by, _order("desc"), _page, _per_page("100"), _cursor, _total, json_option)
 def threads(url: str, *, as_json: bool, **given: Any) -> None:
     """List threads, newest first."""
     query = _thread_query(**given)
@@ -84,15 +90,25 @@ def threads(url: str, *, as_json: bool, **given: Any) -> None:
     page = run(url, fetch, migrate=False)
     if as_json:
         print_page(page)
-        return
-    print_table(("created", "updated", "resource", "thread", "title", "messages", "metadata"), map(_thread_row, page.items))
-    _print_footer(page)
+    else:
+        print_threads(page)
 
 
 @click.command()
 @url_argument
 @_options(
-    _resource, _thread, _where, _since, _until, _include, _order("asc"), _page, _per_page(40), _cursor, _total, json_option
+    _resource,
+    _thread,
+    _where,
+    _since,
+    _until,
+    _include,
+    _order("asc"),
+    _page,
+    _per_page("40"),
+    _cursor,
+    _total,
+    json_option,
 )
 def messages(url: str, *, as_json: bool, **given: Any) -> None:
     """List messages, oldest first. At least one of --thread and --resource is needed."""
@@ -104,17 +120,28 @@ def messages(url: str, *, as_json: bool, **given: Any) -> None:
     page = run(url, fetch, migrate=False)
     if as_json:
         print_page(page)
-        return
-    around = [item.id not in page.matched_ids for item in page.items]
-    print_table(("created", "thread", "message", "role", "content", "metadata"), map(_message_row, page.items), dim=around)
-    _print_footer(page)
+    else:
+        print_messages(page)
 
 
 @click.command()
 @url_argument
-@click.option("--threads", "of_threads", is_flag=True, help="Explain the list of threads instead of messages.")
+@click.option(
+    "--threads", "of_threads", is_flag=True, help="Explain the list of threads instead of messages."
+)
 @_options(
-    _resource, _thread, _where, _since, _until, _include, _order_by, _order(None), _page, _per_page(None), _cursor, _total
+    _resource,
+    _thread,
+    _where,
+    _since,
+    _until,
+    _include,
+    _order_by,
+    _order(None),
+    _page,
+    _per_page(None),
+    _cursor,
+    _total,
 )
 @json_option
 def explain(url: str, *, of_threads: bool, as_json: bool, **given: Any) -> None:
@@ -141,6 +168,23 @@ def explain(url: str, *, of_threads: bool, as_json: bool, **given: Any) -> None:
         print_explanation(explanation)
 
 
+def print_threads(page: Page[Thread]) -> None:
+    """A page of threads as a table."""
+    columns = ("created", "updated", "resource", "thread", "title", "messages", "metadata")
+    print_table(columns, map(_thread_row, page.items))
+    print_footer(page)
+
+
+def print_messages(page: Page[Message]) -> None:
+    """A page of messages as a table; neighbours of included ones are dimmed."""
+    rows, columns, title = [_message_row(item) for item in page.items], _MESSAGE_COLUMNS, None
+    threads = {item.thread_id for item in page.items}
+    if len(threads) == 1:  # then the room is better used for what they say
+        title, columns, rows = f"thread {threads.pop()}", columns[1:], [row[1:] for row in rows]
+    print_table(columns, rows, title=title, dim=[item.id not in page.matched_ids for item in page.items])
+    print_footer(page)
+
+
 def print_explanation(explanation: Explanation) -> None:
     """An explanation as a table, and the database's plan below."""
     rows = [
@@ -149,7 +193,12 @@ def print_explanation(explanation: Explanation) -> None:
         ("order", explanation.order),
         ("limit", explanation.limit),
         ("indexes", ", ".join(explanation.indexes) or "none"),
-        ("rows examined", "not told by this database" if explanation.rows_examined is None else f"{explanation.rows_examined:,}"),
+        (
+            "rows examined",
+            "not told by this database"
+            if explanation.rows_examined is None
+            else f"{explanation.rows_examined:,}",
+        ),
     ]
     print_table(("what", "answer"), rows)
     for line in explanation.plan:
@@ -213,20 +262,9 @@ def _thread_row(thread: Thread) -> tuple[str, ...]:
 
 def _message_row(message: Message) -> tuple[str, ...]:
     text = content_line(message.content)
-    return moment(message.created_at), message.thread_id, message.id, message.role, text, _metadata(message.metadata)
+    created = moment(message.created_at)
+    return message.thread_id, created, message.id, message.role, text, _metadata(message.metadata)
 
 
 def _metadata(metadata: dict[str, Any]) -> str:
     return ", ".join([f"{key}={content_line(json_bytes(value).decode())}" for key, value in metadata.items()])
-
-
-def _print_footer(page: Page[Any]) -> None:
-    matched = len(page.matched_ids)
-    parts = [f"{matched:,} of {page.total:,}" if page.total is not None else f"{matched:,} shown"]
-    if len(page.items) > matched:
-        parts.append(f"{len(page.items) - matched:,} neighbours, dimmed")
-    if page.next_cursor is not None:
-        parts.append(f"more with --cursor {page.next_cursor}")
-    elif page.has_more:
-        parts.append("there is more")
-    click.echo("; ".join(parts))

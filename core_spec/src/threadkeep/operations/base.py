@@ -28,7 +28,7 @@ class Operations:
         self._adapter = adapter
         self._loop = asyncio.get_running_loop()
         self._pid = os.getpid()
-        self._closed = False
+        self._closing: asyncio.Future[None] | None = None
 
     @property
     def capabilities(self) -> Capabilities:
@@ -37,26 +37,29 @@ class Operations:
 
     def _open_adapter(self) -> StorageAdapter:
         """The adapter, if it may be used here and now."""
-        if self._closed:
+        if self._closing is not None:
             raise StoreClosedError
+        self._check_here()
+        return self._adapter
+
+    def _check_here(self) -> None:
         if os.getpid() != self._pid:
             raise WrongLoopError("this store was opened before the process forked")
-        if asyncio.get_running_loop() is not self._loop:
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError as exc:
+            raise WrongLoopError("this store is used without its event loop") from exc
+        if here is not self._loop:
             raise WrongLoopError("this store belongs to another event loop")
-        return self._adapter
 
     def _require(self, capability: Capability, operation: str) -> None:
         if not self.capabilities.has(capability):
             raise UnsupportedCapabilityError(capability.value, self._adapter.name, operation)
 
-    def _require_atomic(self, *, atomic: bool | None, operation: str) -> None:
-        if atomic:
-            self._require(Capability.ATOMIC_BATCH, f"{operation}(atomic=True)")
-
     def _require_operators(self, where: tuple[Condition, ...]) -> None:
-        beyond = next((c.operator for c in where if c.operator is not Operator.EQUAL), None)
-        if beyond is not None:
-            self._require(Capability.FILTER_OPERATORS, f"the filter {beyond.value}")
+        for condition in where:
+            if condition.operator is not Operator.EQUAL:
+                self._require(Capability.FILTER_OPERATORS, f"the filter {condition.operator.value}")
 
 
 def limit_of(per_page: int | None) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from ..capabilities import Capability
 from ..clock import clock
 from ..conversion import message_of, message_with
 from ..cursors import decode_cursor, fingerprint
-from ..errors import ConflictError, InvalidArgumentError, InvalidCursorError
+from ..errors import ConflictError, InvalidArgumentError, InvalidCursorError, OwnershipError
 from ..filters import Where, conditions
 from ..jsontext import encode_content, encode_metadata
 from ..models import (
@@ -78,9 +78,11 @@ class MessageOperations(Operations):
         """
         given = check.items_of(messages, "messages")
         scope = check.optional_identifier(resource_id, "resource_id")
+        needs_atomic = check.optional_flag(atomic, "atomic")
         records, bodies = _new_records(given)
         adapter = self._open_adapter()
-        self._require_atomic(atomic=atomic, operation="save_messages")
+        if needs_atomic:
+            self._require(Capability.ATOMIC_BATCH, "save_messages(atomic=True)")
         if not records:
             return []
         request = SaveMessages(messages=tuple(records), resource_id=scope, now=clock.take())
@@ -135,7 +137,16 @@ class MessageOperations(Operations):
         """
         number, size = check.paging(page, per_page)
         query = self._message_query(
-            threads, resource_id, where, created, include, order, number, size, with_total, cursor
+            threads=threads,
+            resource_id=resource_id,
+            where=where,
+            created=created,
+            include=include,
+            order=order,
+            page=number,
+            per_page=size,
+            with_total=with_total,
+            cursor=cursor,
         )
         adapter = self._open_adapter()
         found = await adapter.list_messages(query) if query.limit != 0 or query.includes else MessageSlice([])
@@ -202,7 +213,16 @@ class MessageOperations(Operations):
         """
         number, size = check.paging(page, per_page)
         query = self._message_query(
-            threads, resource_id, where, created, include, order, number, size, with_total, cursor
+            threads=threads,
+            resource_id=resource_id,
+            where=where,
+            created=created,
+            include=include,
+            order=order,
+            page=number,
+            per_page=size,
+            with_total=with_total,
+            cursor=cursor,
         )
         adapter = self._open_adapter()
         self._require(Capability.EXPLAIN, "explain_messages")
@@ -258,22 +278,23 @@ class MessageOperations(Operations):
 
     def _message_query(
         self,
-        threads: str | Sequence[str] | None,
-        resource_id: str | None,
+        *,
+        threads: object,
+        resource_id: object,
         where: Where | None,
-        created: TimeRange | None,
-        include: Sequence[Include],
-        order: str,
+        created: object,
+        include: object,
+        order: object,
         page: int,
         per_page: int | None,
         with_total: object,
-        cursor: str | None,
+        cursor: object,
     ) -> MessageQuery:
         scope = check.threads_scope(threads)
         owner = check.optional_identifier(resource_id, "resource_id")
         if scope is None and owner is None:
             raise InvalidArgumentError("threads", "given, unless resource_id is", "neither")
-        checked = conditions(where) if where else ()
+        checked = conditions(where)
         self._require_operators(checked)
         dates = check.time_range(created).bounds()
         count = check.flag(with_total, "with_total") and per_page != 0
@@ -288,55 +309,65 @@ class MessageOperations(Operations):
             limit=0 if nothing else limit_of(per_page),
             offset=page * (per_page or 0),
             count=count and not nothing,
-            includes=check.includes(include) if include != () else (),
+            includes=check.includes(include),
         )
         return query if cursor is None else _after_cursor(query, cursor, page)
 
 
-def _new_records(given: list[Any]) -> tuple[list[MessageRecord], dict[str, tuple[Any, Metadata]]]:
+def _new_records(given: list[object]) -> tuple[list[MessageRecord], dict[str, tuple[Any, Metadata]]]:
     """The records to save, each id once, and the decoded content and metadata of each."""
     first = clock.take(len(given)) if given else 0
     records: dict[str, MessageRecord] = {}
     bodies: dict[str, tuple[Any, Metadata]] = {}
-    for index, message in enumerate(cast("list[object]", given)):
-        at = f"messages[{index}]"
-        if not isinstance(message, (NewMessage, Message)):
-            raise InvalidArgumentError(at, "a NewMessage or a Message", type(message).__name__)
-        text, content = encode_content(message.content, at + ".content")
-        raw, metadata = encode_metadata(
-            {} if message.metadata is None else message.metadata, at + ".metadata"
-        )
-        created_at = (
-            None if message.created_at is None else check.moment(message.created_at, at + ".created_at")
-        )
-        seq = first + index
-        if isinstance(message, Message):
-            seq = check.integer(message.seq, at + ".seq", least=0, most=2**63 - 1)
-        record = MessageRecord(
-            id=check.identifier(message.id, at + ".id"),
-            thread_id=check.identifier(message.thread_id, at + ".thread_id"),
-            resource_id=check.optional_identifier(message.resource_id, at + ".resource_id") or "",
-            role=check.identifier(message.role, at + ".role"),
-            type=check.identifier(message.type, at + ".type"),
-            content=text,
-            metadata=raw,
-            tokens=metadata_tokens(metadata),
-            created_at=first if created_at is None else created_at,
-            seq=seq,
-        )
+    for index, message in enumerate(given):
+        record, body = _new_record(message, f"messages[{index}]", first, first + index)
         before = records.get(record.id)
-        if before is not None:
-            if before.thread_id != record.thread_id:
-                raise ConflictError(f"message {record.id!r} comes twice in the batch, for two threads")
-            record = replace(
-                record,
-                created_at=before.created_at,
-                seq=before.seq,
-                resource_id=record.resource_id or before.resource_id,
-            )
-        records[record.id] = record
-        bodies[record.id] = (content, metadata)
+        records[record.id] = record if before is None else _again(record, before)
+        bodies[record.id] = body
     return list(records.values()), bodies
+
+
+def _new_record(message: object, at: str, now: int, seq: int) -> tuple[MessageRecord, tuple[Any, Metadata]]:
+    if isinstance(message, NewMessage):
+        given = {} if message.metadata is None else message.metadata
+        created_at = (
+            now if message.created_at is None else check.moment(message.created_at, at + ".created_at")
+        )
+    elif isinstance(message, Message):
+        given = message.metadata
+        created_at = check.moment(message.created_at, at + ".created_at")
+        seq = check.integer(message.seq, at + ".seq", least=0, most=2**63 - 1)
+    else:
+        raise InvalidArgumentError(at, "a NewMessage or a Message", type(message).__name__)
+    text, content = encode_content(message.content, at + ".content")
+    raw, metadata = encode_metadata(given, at + ".metadata")
+    record = MessageRecord(
+        id=check.identifier(message.id, at + ".id"),
+        thread_id=check.identifier(message.thread_id, at + ".thread_id"),
+        resource_id=check.optional_identifier(message.resource_id, at + ".resource_id") or "",
+        role=check.identifier(message.role, at + ".role"),
+        type=check.identifier(message.type, at + ".type"),
+        content=text,
+        metadata=raw,
+        tokens=metadata_tokens(metadata),
+        created_at=created_at,
+        seq=seq,
+    )
+    return record, (content, metadata)
+
+
+def _again(record: MessageRecord, before: MessageRecord) -> MessageRecord:
+    """A message that comes a second time in a batch: the last content, at the place of the first."""
+    if before.thread_id != record.thread_id:
+        raise ConflictError(f"message {record.id!r} comes twice in the batch, for two threads")
+    if record.resource_id and before.resource_id not in ("", record.resource_id):
+        raise OwnershipError("thread", record.thread_id)  # the batch names two owners of one thread
+    return replace(
+        record,
+        created_at=before.created_at,
+        seq=before.seq,
+        resource_id=record.resource_id or before.resource_id,
+    )
 
 
 def _change(update: object, at: str) -> MessageChange:
@@ -360,7 +391,7 @@ def _message_fingerprint(query: MessageQuery) -> bytes:
     return fingerprint("messages", threads, query.resource_id, where, query.dates, query.descending)
 
 
-def _after_cursor(query: MessageQuery, cursor: str, page: int) -> MessageQuery:
+def _after_cursor(query: MessageQuery, cursor: object, page: int) -> MessageQuery:
     place = Position(*decode_cursor(cursor, _message_fingerprint(query), (int, int, str)))
     if page:
         raise InvalidCursorError("cursor", "given without page", "both")

@@ -11,8 +11,8 @@ from ..capabilities import Capability
 from ..clock import clock
 from ..conversion import resource_of
 from ..cursors import decode_cursor, fingerprint
-from ..errors import InvalidArgumentError, InvalidCursorError
-from ..jsontext import encode_document, encode_metadata, kind
+from ..errors import InvalidCursorError
+from ..jsontext import encode_document, encode_metadata
 from ..models import DeletedResource, Metadata, Page, Resource
 from ..records import ResourceRecord
 from ..requests import ResourceQuery, ResourceSlice, UpdateResource
@@ -80,7 +80,7 @@ class ResourceOperations(Operations):
             id=check.identifier(resource.id, "resource.id"),
             working_memory=check.document(resource.working_memory, "resource.working_memory"),
             metadata=encode_metadata(resource.metadata, "resource.metadata")[0],
-            revision=check.integer(resource.revision, "resource.revision", least=0, most=2**63 - 1),
+            revision=check.integer(resource.revision, "resource.revision", least=0, most=check.REVISION_MAX),
             created_at=check.moment(resource.created_at, "resource.created_at"),
             updated_at=check.moment(resource.updated_at, "resource.updated_at"),
         )
@@ -109,7 +109,6 @@ class ResourceOperations(Operations):
             InvalidArgumentError: An argument breaks a rule, or the merged metadata a limit. Nothing was
                 written.
         """
-        guard = if_revision
         request = UpdateResource(
             id=check.identifier(resource_id, "resource_id"),
             now=clock.take(),
@@ -117,8 +116,8 @@ class ResourceOperations(Operations):
             metadata=UNSET if metadata is UNSET else encode_metadata(metadata)[1],
             replace_metadata=check.flag(replace_metadata, "replace_metadata"),
             if_revision=None
-            if guard is None
-            else check.integer(guard, "if_revision", least=0, most=2**63 - 1),
+            if if_revision is None
+            else check.integer(if_revision, "if_revision", least=0, most=check.REVISION_MAX),
         )
         return resource_of(await self._open_adapter().update_resource(request))
 
@@ -142,8 +141,6 @@ class ResourceOperations(Operations):
             InvalidArgumentError: The patch breaks a rule, or the result would be over 1 MiB.
         """
         identifier = check.identifier(resource_id, "resource_id")
-        if not isinstance(patch, dict):
-            raise InvalidArgumentError("patch", "a dict (a JSON object)", kind(patch))
         request = UpdateResource(id=identifier, now=clock.take(), merge=encode_document(patch, "patch"))
         adapter = self._open_adapter()
         self._require(Capability.ATOMIC_MERGE, "merge_working_memory")

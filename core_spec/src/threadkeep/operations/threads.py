@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from types import NoneType
+from typing import cast
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -14,9 +15,9 @@ from ..capabilities import Capability
 from ..clock import clock
 from ..conversion import message_of, thread_of
 from ..cursors import decode_cursor, fingerprint
-from ..errors import AlreadyExistsError, InvalidCursorError, OwnershipError
+from ..errors import AlreadyExistsError, InvalidArgumentError, InvalidCursorError, OwnershipError
 from ..filters import Where, conditions, exists
-from ..jsontext import encode_metadata
+from ..jsontext import encode_metadata, kind
 from ..models import (
     Clone,
     CloneMetadata,
@@ -171,7 +172,15 @@ class ThreadOperations(Operations):
             UnsupportedCapabilityError: The filter needs ``filter_operators``.
         """
         number, size = check.paging(page, per_page)
-        query = self._thread_query(resource_id, where, order_by, order, number, size, with_total)
+        query = self._thread_query(
+            resource_id=resource_id,
+            where=where,
+            order_by=order_by,
+            order=order,
+            page=number,
+            per_page=size,
+            with_total=with_total,
+        )
         bound = _thread_fingerprint(query)
         if cursor is not None:
             query = _after_cursor(query, cursor, bound, number)
@@ -232,7 +241,15 @@ class ThreadOperations(Operations):
             UnsupportedCapabilityError: The backend cannot explain.
         """
         number, size = check.paging(page, per_page)
-        query = self._thread_query(resource_id, where, order_by, order, number, size, with_total)
+        query = self._thread_query(
+            resource_id=resource_id,
+            where=where,
+            order_by=order_by,
+            order=order,
+            page=number,
+            per_page=size,
+            with_total=with_total,
+        )
         if cursor is not None:
             query = _after_cursor(query, cursor, _thread_fingerprint(query), number)
         adapter = self._open_adapter()
@@ -395,7 +412,7 @@ class ThreadOperations(Operations):
         return self.get_clone_metadata(thread) is not None
 
     async def get_source_thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
-        """The thread that a clone was copied from; None: no clone, or one of the two is gone or not in scope."""
+        """The thread that a clone was copied from; None if it is no clone, or one of the two is not there."""
         thread = await self.get_thread(thread_id, resource_id=resource_id)
         origin = None if thread is None else _clone_metadata(thread)
         return (
@@ -405,7 +422,7 @@ class ThreadOperations(Operations):
         )
 
     async def list_clones(self, thread_id: str, *, resource_id: str | None = None) -> list[Thread]:
-        """The threads that were copied from this one, oldest first. Reads every clone there is in the scope."""
+        """The threads that were copied from this one, oldest first. Reads every clone in the scope."""
         identifier = check.identifier(thread_id, "thread_id")
         narrow: Where | None = (
             {"clone": exists()} if self.capabilities.has(Capability.FILTER_OPERATORS) else None
@@ -437,10 +454,11 @@ class ThreadOperations(Operations):
 
     def _thread_query(
         self,
-        resource_id: str | None,
+        *,
+        resource_id: object,
         where: Where | None,
-        order_by: str,
-        order: str,
+        order_by: object,
+        order: object,
         page: int,
         per_page: int | None,
         with_total: object,
@@ -487,7 +505,7 @@ def _thread_fingerprint(query: ThreadQuery) -> bytes:
     return fingerprint("threads", query.resource_id, where, query.order_by, query.descending)
 
 
-def _after_cursor(query: ThreadQuery, cursor: str, bound: bytes, page: int) -> ThreadQuery:
+def _after_cursor(query: ThreadQuery, cursor: object, bound: bytes, page: int) -> ThreadQuery:
     at, identifier = decode_cursor(cursor, bound, (int, str))
     if page:
         raise InvalidCursorError("cursor", "given without page", "both")
@@ -497,18 +515,19 @@ def _after_cursor(query: ThreadQuery, cursor: str, bound: bytes, page: int) -> T
 
 
 def _clone_metadata(thread: Thread) -> CloneMetadata | None:
-    found: Any = thread.metadata.get("clone")
+    metadata = cast("object", thread.metadata)
+    if not isinstance(metadata, dict):
+        raise InvalidArgumentError("thread.metadata", "a dict (a JSON object)", kind(metadata))
+    found = cast("dict[str, object]", metadata).get("clone")
     if not isinstance(found, dict):
         return None
-    origin: Any = found.get("sourceThreadId")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  (JSON)
-    at: Any = found.get("clonedAt")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  (JSON)
-    last: Any = found.get("lastMessageId")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  (JSON)
-    if not isinstance(origin, str) or not isinstance(at, str) or not (last is None or isinstance(last, str)):
-        return None
+    clone = cast("dict[str, object]", found)
+    origin, at, last = (clone.get(key) for key in ("sourceThreadId", "clonedAt", "lastMessageId"))
+    if not isinstance(origin, str) or not isinstance(at, str) or not isinstance(last, (str, NoneType)):
+        return None  # the caller's own metadata under this name
     try:
         moment = datetime.fromisoformat(at)
-    except ValueError:
+        cloned_at = moment.astimezone(UTC) if moment.tzinfo else None
+    except (ValueError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        return None
-    return CloneMetadata(source_thread_id=origin, cloned_at=moment, last_message_id=last)
+    return cloned_at and CloneMetadata(source_thread_id=origin, cloned_at=cloned_at, last_message_id=last)

@@ -13,9 +13,9 @@ t.id, r.id, t.title, t.metadata, t.working_memory, t.message_count, t.created_at
 -- scope itself, so that the commonest call is one statement.
 SELECT {columns}
 FROM threadkeep_position AS p
-CROSS JOIN threadkeep_message AS m ON m.key = p.key
-CROSS JOIN threadkeep_thread AS t ON t.key = m.thread_key
-CROSS JOIN threadkeep_resource AS r ON r.key = t.resource_key
+CROSS JOIN threadkeep_message AS m NOT INDEXED ON m.key = p.key
+CROSS JOIN threadkeep_thread AS t NOT INDEXED ON t.key = m.thread_key
+CROSS JOIN threadkeep_resource AS r NOT INDEXED ON r.key = t.resource_key
 WHERE p.scope = {scope} AND p.token = ?
 AND (p.created_at, p.seq, p.id) > (?, ?, ?) AND (p.created_at, p.seq, p.id) < (?, ?, ?) {indexed}
 ORDER BY p.created_at {direction}, p.seq {direction}, p.id {direction}
@@ -49,7 +49,7 @@ AND (p.created_at, p.seq, p.id) > (?, ?, ?) AND (p.created_at, p.seq, p.id) < (?
 
 -- name: with_message
 -- Only a filter beyond the leading condition needs the message itself.
-CROSS JOIN threadkeep_message AS m ON m.key = p.key
+CROSS JOIN threadkeep_message AS m NOT INDEXED ON m.key = p.key
 
 -- name: probe
 -- How many entries a token has, up to a bound: which of several conditions to lead with.
@@ -61,31 +61,31 @@ SELECT count(*) FROM (SELECT 1 FROM threadkeep_thread_position WHERE scope = ? A
 -- name: messages_by_key
 SELECT m.key, {columns}
 FROM json_each(?) AS wanted
-CROSS JOIN threadkeep_message AS m ON m.key = wanted.value
-CROSS JOIN threadkeep_thread AS t ON t.key = m.thread_key
-CROSS JOIN threadkeep_resource AS r ON r.key = t.resource_key
+CROSS JOIN threadkeep_message AS m NOT INDEXED ON m.key = wanted.value
+CROSS JOIN threadkeep_thread AS t NOT INDEXED ON t.key = m.thread_key
+CROSS JOIN threadkeep_resource AS r NOT INDEXED ON r.key = t.resource_key
 
 -- name: messages_by_id
 SELECT m.key, {columns}
 FROM json_each(?) AS wanted
 CROSS JOIN threadkeep_message AS m ON m.id = wanted.value
-CROSS JOIN threadkeep_thread AS t ON t.key = m.thread_key
-CROSS JOIN threadkeep_resource AS r ON r.key = t.resource_key
+CROSS JOIN threadkeep_thread AS t NOT INDEXED ON t.key = m.thread_key
+CROSS JOIN threadkeep_resource AS r NOT INDEXED ON r.key = t.resource_key
 
 -- name: placements
 -- Where messages are, without their bodies.
 SELECT m.id, t.id, r.id, m.created_at, m.seq, m.key, m.thread_key
 FROM json_each(?) AS wanted
 CROSS JOIN threadkeep_message AS m ON m.id = wanted.value
-CROSS JOIN threadkeep_thread AS t ON t.key = m.thread_key
-CROSS JOIN threadkeep_resource AS r ON r.key = t.resource_key
+CROSS JOIN threadkeep_thread AS t NOT INDEXED ON t.key = m.thread_key
+CROSS JOIN threadkeep_resource AS r NOT INDEXED ON r.key = t.resource_key
 
 -- name: owners
 -- Threads by id: owner, key, counter, owner's key.
 SELECT t.id, r.id, t.key, t.message_count, t.resource_key
 FROM json_each(?) AS wanted
 CROSS JOIN threadkeep_thread AS t ON t.id = wanted.value
-CROSS JOIN threadkeep_resource AS r ON r.key = t.resource_key
+CROSS JOIN threadkeep_resource AS r NOT INDEXED ON r.key = t.resource_key
 
 -- name: resource_message_count
 -- The total of a resource without filter: the sum of its threads' counters.
@@ -108,7 +108,10 @@ UPDATE threadkeep_message SET thread_key = ?, role = ?, type = ?, content = ?, m
 DELETE FROM threadkeep_message WHERE key = ?
 
 -- name: touch_thread
-UPDATE threadkeep_thread SET message_count = message_count + ?, updated_at = max(?, updated_at + 1) WHERE key = ?
+-- The last microsecond of year 9999, which an import may have set, stays as it is.
+UPDATE threadkeep_thread
+SET message_count = message_count + ?, updated_at = min(max(?, updated_at + 1), 253402300799999999)
+WHERE key = ?
 
 -- name: index_messages
 -- The positions of the messages in a range of keys: 36,000 messages a second in one set, 16,000 by a trigger a row.
@@ -117,39 +120,43 @@ SELECT iif(side.thread, each.thread_key, -each.resource_key), each.token, each.c
 FROM (
     SELECT m.thread_key, t.resource_key, m.created_at, m.seq, m.id, m.key, '' AS token
     FROM threadkeep_message AS m
-    CROSS JOIN threadkeep_thread AS t ON t.key = m.thread_key
+    CROSS JOIN threadkeep_thread AS t NOT INDEXED ON t.key = m.thread_key
     WHERE m.key BETWEEN ? AND ?
     UNION ALL
     SELECT m.thread_key, t.resource_key, m.created_at, m.seq, m.id, m.key, e.key || '=' || e.value
     FROM threadkeep_message AS m
-    CROSS JOIN threadkeep_thread AS t ON t.key = m.thread_key
+    CROSS JOIN threadkeep_thread AS t NOT INDEXED ON t.key = m.thread_key
     CROSS JOIN json_each(m.tokens) AS e
     WHERE m.key BETWEEN ? AND ? AND EXISTS (SELECT 1 FROM threadkeep_indexed_key AS i WHERE i.key IN ('*', e.key))
 ) AS each
 CROSS JOIN (SELECT TRUE AS thread UNION ALL SELECT FALSE) AS side
 
 -- name: unindex_message
+-- Each column on its own, so that all five find the entry; one row value of five would bound only the scope.
 DELETE FROM threadkeep_position
-WHERE (scope, token, created_at, seq, id) IN (
-    SELECT iif(side.thread, m.thread_key, -t.resource_key), each.token, m.created_at, m.seq, m.id
+WHERE scope IN (
+    SELECT thread_key FROM threadkeep_message WHERE key = ?1
+    UNION ALL
+    SELECT -t.resource_key
     FROM threadkeep_message AS m
-    CROSS JOIN threadkeep_thread AS t ON t.key = m.thread_key
-    CROSS JOIN (
-        SELECT '' AS token
-        UNION ALL
-        SELECT e.key || '=' || e.value
-        FROM threadkeep_message AS n CROSS JOIN json_each(n.tokens) AS e WHERE n.key = ?
-    ) AS each
-    CROSS JOIN (SELECT TRUE AS thread UNION ALL SELECT FALSE) AS side
-    WHERE m.key = ?
+    CROSS JOIN threadkeep_thread AS t NOT INDEXED ON t.key = m.thread_key
+    WHERE m.key = ?1
 )
+AND token IN (
+    SELECT ''
+    UNION ALL
+    SELECT e.key || '=' || e.value
+    FROM threadkeep_message AS m
+    CROSS JOIN json_each(m.tokens) AS e
+    WHERE m.key = ?1
+)
+AND (created_at, seq, id) = (SELECT created_at, seq, id FROM threadkeep_message WHERE key = ?1)
 
 -- name: unindex_thread_from_resource
 -- The resource's positions of a thread's messages, found by the thread's own.
 DELETE FROM threadkeep_position
-WHERE (scope, token, created_at, seq, id) IN (
-    SELECT -?, token, created_at, seq, id FROM threadkeep_position WHERE scope = ?
-)
+WHERE scope = -?
+AND (token, created_at, seq, id) IN (SELECT token, created_at, seq, id FROM threadkeep_position WHERE scope = ?)
 
 -- name: index_thread_for_resource
 INSERT INTO threadkeep_position (scope, token, created_at, seq, id, key)
@@ -174,7 +181,7 @@ DELETE FROM threadkeep_position WHERE token <> ''
 INSERT INTO threadkeep_position (scope, token, created_at, seq, id, key)
 SELECT iif(side.thread, m.thread_key, -t.resource_key), e.key || '=' || e.value, m.created_at, m.seq, m.id, m.key
 FROM threadkeep_message AS m
-CROSS JOIN threadkeep_thread AS t ON t.key = m.thread_key
+CROSS JOIN threadkeep_thread AS t NOT INDEXED ON t.key = m.thread_key
 CROSS JOIN json_each(m.tokens) AS e
 CROSS JOIN (SELECT TRUE AS thread UNION ALL SELECT FALSE) AS side
 WHERE EXISTS (SELECT 1 FROM threadkeep_indexed_key AS i WHERE i.key IN ('*', e.key))
@@ -192,25 +199,26 @@ WHERE t.key BETWEEN ? AND ? AND EXISTS (SELECT 1 FROM threadkeep_indexed_key AS 
 
 -- name: unindex_thread
 DELETE FROM threadkeep_thread_position
-WHERE (scope, token, created_at, id) IN (
-    SELECT iif(side.resource, -t.resource_key, 0), e.key || '=' || e.value, t.created_at, t.id
+WHERE scope IN (SELECT 0 UNION ALL SELECT -resource_key FROM threadkeep_thread WHERE key = ?1)
+AND token IN (
+    SELECT e.key || '=' || e.value
     FROM threadkeep_thread AS t
     CROSS JOIN json_each(t.tokens) AS e
-    CROSS JOIN (SELECT TRUE AS resource UNION ALL SELECT FALSE) AS side
-    WHERE t.key = ?
+    WHERE t.key = ?1
 )
+AND (created_at, id) = (SELECT created_at, id FROM threadkeep_thread WHERE key = ?1)
 
 -- name: thread_by_id
 SELECT {thread_columns}, t.key, t.resource_key
 FROM threadkeep_thread AS t
-CROSS JOIN threadkeep_resource AS r ON r.key = t.resource_key
+CROSS JOIN threadkeep_resource AS r NOT INDEXED ON r.key = t.resource_key
 WHERE t.id = ?
 
 -- name: threads_by_key
 SELECT t.key, {thread_columns}
 FROM json_each(?) AS wanted
-CROSS JOIN threadkeep_thread AS t ON t.key = wanted.value
-CROSS JOIN threadkeep_resource AS r ON r.key = t.resource_key
+CROSS JOIN threadkeep_thread AS t NOT INDEXED ON t.key = wanted.value
+CROSS JOIN threadkeep_resource AS r NOT INDEXED ON r.key = t.resource_key
 
 -- name: thread_walk
 -- Threads in the order of an index on (resource_key,) time, id.
@@ -246,15 +254,15 @@ LIMIT ? OFFSET ?
 SELECT count(*) FROM threadkeep_thread_position AS tp {thread} WHERE tp.scope = ? AND {tokens} {residual}
 
 -- name: with_thread
-CROSS JOIN threadkeep_thread AS t ON t.key = tp.key
+CROSS JOIN threadkeep_thread AS t NOT INDEXED ON t.key = tp.key
 
 -- name: window_targets
 -- Included messages with their scopes: their thread and its owner.
 SELECT m.id, m.created_at, m.seq, m.key, m.thread_key, t.id, r.id
 FROM json_each(?) AS wanted
 CROSS JOIN threadkeep_message AS m ON m.id = wanted.value
-CROSS JOIN threadkeep_thread AS t ON t.key = m.thread_key
-CROSS JOIN threadkeep_resource AS r ON r.key = t.resource_key
+CROSS JOIN threadkeep_thread AS t NOT INDEXED ON t.key = m.thread_key
+CROSS JOIN threadkeep_resource AS r NOT INDEXED ON r.key = t.resource_key
 
 -- name: keys_before
 SELECT key FROM threadkeep_position
@@ -319,14 +327,14 @@ SELECT old_id, new_id FROM temp.threadkeep_copy ORDER BY rank
 INSERT INTO threadkeep_message (key, id, thread_key, role, type, content, metadata, tokens, created_at, seq)
 SELECT ? + c.rank, c.new_id, ?, m.role, m.type, m.content, m.metadata, m.tokens, m.created_at, ? + c.rank
 FROM temp.threadkeep_copy AS c
-CROSS JOIN threadkeep_message AS m ON m.key = c.old_key
+CROSS JOIN threadkeep_message AS m NOT INDEXED ON m.key = c.old_key
 ORDER BY c.rank
 
 -- name: copied_messages
 SELECT {columns}
 FROM threadkeep_message AS m
-CROSS JOIN threadkeep_thread AS t ON t.key = m.thread_key
-CROSS JOIN threadkeep_resource AS r ON r.key = t.resource_key
+CROSS JOIN threadkeep_thread AS t NOT INDEXED ON t.key = m.thread_key
+CROSS JOIN threadkeep_resource AS r NOT INDEXED ON r.key = t.resource_key
 WHERE m.key BETWEEN ? AND ?
 ORDER BY m.key
 
@@ -375,7 +383,12 @@ INSERT INTO threadkeep_memory (id, content, folded, pinned, actor_type, actor_id
 REPLACE INTO threadkeep_memory (id, content, folded, pinned, actor_type, actor_id, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 
 -- name: taken_memory
-SELECT id FROM threadkeep_memory WHERE id IN (SELECT value FROM json_each(?)) LIMIT 1
+-- The first of them that is taken, in the order in which they were given.
+SELECT m.id
+FROM json_each(?) AS wanted
+CROSS JOIN threadkeep_memory AS m ON m.id = wanted.value
+ORDER BY wanted.key
+LIMIT 1
 
 -- name: list_memories
 SELECT id, content, folded, pinned, actor_type, actor_id, created_at

@@ -1,4 +1,4 @@
-"""What ``threadkeep import`` reads and ``threadkeep export`` writes: entries out of bytes, in constant memory."""
+"""What ``threadkeep import`` reads and ``export`` writes: entries out of bytes, in constant memory."""
 
 from __future__ import annotations
 

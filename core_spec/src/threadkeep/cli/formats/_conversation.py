@@ -53,14 +53,16 @@ class Conversation(NamedTuple):
     def entries(self, size: int, now: datetime) -> Iterator[Entry]:
         """The thread, then its messages in the file's order.
 
-        A turn without a time has that of the one before it, and a turn that claims to be earlier too: the order of
-        the file is the order of the conversation. Ids are the same at every import.
+        A turn without a time has that of the one before it, and a turn that claims to be earlier too: the
+        order of the file is the order of the conversation. Ids are the same at every import.
 
         Args:
             size: About how many bytes it took in the file.
             now: The time of what has none.
         """
-        first = next((turn.at for turn in self.turns if turn.at is not None), now)
+        given = [turn.at for turn in self.turns if turn.at is not None]
+        is_dated = bool(given or self.created_at or self.updated_at)
+        first = given[0] if given else self.created_at or self.updated_at or now
         created_at = min(self.created_at or first, first)
         at, messages = created_at, list[NewMessage]()
         for position, turn in enumerate(self.turns):
@@ -85,7 +87,7 @@ class Conversation(NamedTuple):
             updated_at=max(at, self.updated_at or at),
         )
         share = size // (len(messages) + 1)
-        yield Entry(self.place, thread, share, is_partial=True)
+        yield Entry(self.place, thread, share, is_partial=True, is_dated=is_dated)
         for message in messages:
             yield Entry(self.place, message, share)
 
@@ -97,7 +99,7 @@ def derived_id(*parts: Any) -> str:
 
 
 def instant(value: Any, place: str, field: str) -> datetime | None:
-    """A time as other tools write it: ISO text (UTC where it does not say) or seconds or milliseconds since 1970.
+    """A time as other tools write it: ISO text (UTC where it does not say), or (milli)seconds since 1970.
 
     Raises:
         BadInputError: It is none of these.

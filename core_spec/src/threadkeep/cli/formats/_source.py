@@ -45,12 +45,14 @@ class Entry(NamedTuple):
         record: The thing.
         size: About how many bytes it took in the file.
         is_partial: A thread of a file that does not say all of it: what a stored thread has besides, stays.
+        is_dated: False for such a thread whose file has no times: a stored thread's stay.
     """
 
     place: str
     record: Thread | Message | NewMessage | Resource | ArchiveMemory
     size: int
     is_partial: bool = False
+    is_dated: bool = True
 
 
 class Source:
@@ -72,7 +74,7 @@ class Source:
         return self._head
 
     def first_keys(self) -> set[str]:
-        """The keys of the first object (or of an array's first); of a long one, all that look like its keys."""
+        """The keys of the first object, also in an array; of a long one, all that look like its keys."""
         text = self.head().decode(errors="replace").lstrip().removeprefix("[").lstrip()
         try:
             found, _ = json.JSONDecoder().raw_decode(text)

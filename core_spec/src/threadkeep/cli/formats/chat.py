@@ -1,9 +1,9 @@
 """The common chat format: lines of ``{"messages": [{"role": ..., "content": ...}, ...]}``.
 
-Optional beside ``messages``: ``id`` (or ``thread_id``, ``conversation_id``), ``title``, ``user`` (or ``user_id``,
-``resource_id``), ``created_at`` and ``updated_at`` (or ``create_time``, ``timestamp``, ``update_time``), ``metadata``;
-in a message: ``id``, ``created_at``, ``type``, ``metadata``. Any other field goes into the metadata, but for a
-message's tool calls, which are content.
+Optional beside ``messages``: ``id`` (or ``thread_id``, ``conversation_id``), ``title``, ``user`` (or
+``user_id``, ``resource_id``), ``created_at`` and ``updated_at`` (or ``create_time``, ``timestamp``,
+``update_time``), ``metadata``; in a message: ``id``, ``created_at``, ``type``, ``metadata``. Any other field
+goes into the metadata, but for a message's tool calls, which are content.
 """
 
 from __future__ import annotations
@@ -72,15 +72,13 @@ def _turn(found: Any, place: str, at: str) -> Turn:
     calls = {name: fields.pop(name) for name in _CALLS if fields.get(name)}
     if "content" not in fields and not calls:
         raise BadInputError(place, f'{at} has no "content"')
-    content = fields.pop("content", None)
+    content: Any = fields.pop("content", None)
     if not (content is None or isinstance(content, (str, list, dict))):
         raise BadInputError(place, f"{at}.content is neither a string nor a list of parts")
-    kind = "text" if isinstance(content, str) else "parts"
-    if calls:
-        content, kind = {"content": content, **calls}, "tool_calls"
+    kind = "tool_calls" if calls else "text" if isinstance(content, str) else "parts"
     return Turn(
         role=role,
-        content=content,
+        content={"content": content, **calls} if calls else content,
         type=text_field(fields.pop("type", None), place, f"{at}.type") or kind,
         at=instant(_first(fields, _CREATED), place, f"{at}.created_at"),
         id=text_field(fields.pop("id", None), place, f"{at}.id") or None,

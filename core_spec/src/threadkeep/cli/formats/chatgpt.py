@@ -1,8 +1,8 @@
 """The ``conversations.json`` of a ChatGPT data export.
 
-Each conversation is a tree of nodes, since an answer can be made again and a question edited; the branch that ends at
-``current_node`` becomes the thread. Hidden and empty messages are left out. A message's own id goes into its metadata
-as ``message_id``: copies of a conversation share such ids, and an id here is of one message.
+Each conversation is a tree of nodes, since an answer can be made again and a question edited; the branch that
+ends at ``current_node`` becomes the thread. Hidden and empty messages are left out. A message's own id goes
+into its metadata as ``message_id``: copies of a conversation share such ids, while here each id is unique.
 """
 
 from __future__ import annotations
@@ -81,7 +81,11 @@ def _turn(node: tuple[str, dict[str, Any]], conversation: str, place: str) -> Tu
         return None
     kind = text_field(content.get("content_type"), place, f"{at}.content_type") or "text"
     parts = content.get("parts")
-    is_text = kind == "text" and isinstance(parts, list) and all(isinstance(part, str) for part in cast("list[Any]", parts))
+    is_text = (
+        kind == "text"
+        and isinstance(parts, list)
+        and all(isinstance(part, str) for part in cast("list[Any]", parts))
+    )
     kept = {"message_id": message.get("id"), "model": extra.get("model_slug"), "name": author.get("name")}
     if message.get("recipient") not in (None, "all"):
         kept["recipient"] = message["recipient"]
@@ -98,7 +102,7 @@ def _turn(node: tuple[str, dict[str, Any]], conversation: str, place: str) -> Tu
 def _says_something(content: dict[str, Any]) -> bool:
     """Whether anything but the content's kind is there and not empty."""
     return any(
-        any(value) if isinstance(value, list) else value not in (None, "")
+        any(cast("list[Any]", value)) if isinstance(value, list) else value not in (None, "")
         for field, value in content.items()
         if field not in ("content_type", "language", "response_format_name")
     )

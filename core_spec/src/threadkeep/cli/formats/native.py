@@ -1,7 +1,7 @@
 """The export format: JSON lines of ``{"kind": "thread" | "message" | "resource" | "memory", ...}``.
 
-The rest of a line are the model's fields: the models say what they mean. Times are ISO. A thread's line comes before
-its messages' lines; apart from that any order will do.
+The rest of a line are the model's fields: the models say what they mean. Times are ISO. A thread's line comes
+before its messages' lines; apart from that any order will do.
 """
 
 from __future__ import annotations
@@ -18,19 +18,27 @@ __all__ = ["line_of", "read_native"]
 
 
 # A line is its model with one more field. What a later version may add is refused here, not lost.
-class _ThreadLine(Thread, frozen=True, kw_only=True, tag_field="kind", tag="thread", forbid_unknown_fields=True):
+class _ThreadLine(
+    Thread, frozen=True, kw_only=True, tag_field="kind", tag="thread", forbid_unknown_fields=True
+):
     pass
 
 
-class _MessageLine(Message, frozen=True, kw_only=True, tag_field="kind", tag="message", forbid_unknown_fields=True):
+class _MessageLine(
+    Message, frozen=True, kw_only=True, tag_field="kind", tag="message", forbid_unknown_fields=True
+):
     pass
 
 
-class _ResourceLine(Resource, frozen=True, kw_only=True, tag_field="kind", tag="resource", forbid_unknown_fields=True):
+class _ResourceLine(
+    Resource, frozen=True, kw_only=True, tag_field="kind", tag="resource", forbid_unknown_fields=True
+):
     pass
 
 
-class _MemoryLine(ArchiveMemory, frozen=True, kw_only=True, tag_field="kind", tag="memory", forbid_unknown_fields=True):
+class _MemoryLine(
+    ArchiveMemory, frozen=True, kw_only=True, tag_field="kind", tag="memory", forbid_unknown_fields=True
+):
     pass
 
 

@@ -1,0 +1,1 @@
+"""What each backend pushes down, and what it costs next to hand-written statements."""

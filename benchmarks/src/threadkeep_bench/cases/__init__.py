@@ -1,0 +1,1 @@
+"""What is measured on any backend: a module builds data through a store and gives cases to the rounds."""

@@ -1,0 +1,1 @@
+"""The threadkeep contract in executable form: the suite every adapter must pass."""
