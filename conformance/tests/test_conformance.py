@@ -1,7 +1,8 @@
 """The reference adapter and the embedded backend keep the contract: the suite, once for each."""
 
 import pytest
-from threadkeep_conformance.suite import *  # noqa: F403  (pytest collects the suite's classes)
+
+from threadkeep_conformance.suite import *  # noqa: F403  # pyright: ignore[reportWildcardImportFromLibrary]  (pytest collects the classes)
 
 
 @pytest.fixture(params=["memory:", "libsql:///{tmp}/memory.db"], ids=["memory", "libsql"])

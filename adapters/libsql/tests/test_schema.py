@@ -305,6 +305,18 @@ async def test_other_tables_in_the_file_are_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.asyncio
+async def test_statistics_are_forgotten_for_these_tables_and_kept_for_others(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await keep_samples(url_of(path))
+    change(path, "CREATE TABLE theirs (a)", "INSERT INTO theirs VALUES (1)", "ANALYZE")
+
+    async with threadkeep.open(url_of(path)) as store:
+        await assert_samples(store)
+
+    assert rows(path, "SELECT tbl FROM sqlite_stat1") == [("theirs",)]
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("number", range(1, _schema.SCHEMA_VERSION + 1))
 async def test_a_file_of_every_schema_there_was_opens_and_reads_right(number: int, tmp_path: Path) -> None:
     path = tmp_path / "a.db"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import warnings
 
 import threadkeep
 from threadkeep import NewMessage, Store, WrongLoopError
@@ -46,7 +47,10 @@ def fork(url: str) -> None:
     """Fork a child that cannot use the store and ends as every program does; go on using it."""
     store = threadkeep.sync.open(url)
     store.ensure_thread("ada", thread_id="shared")
-    child = os.fork()
+    with warnings.catch_warnings():
+        # Since 3.12, forking beside other threads warns; that it happens all the same is why this is tested.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if child == 0:
         try:
             store.get_thread("shared")

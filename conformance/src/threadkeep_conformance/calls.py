@@ -171,7 +171,7 @@ def _call(method: str, *args: SearchStrategy[Any], **kwargs: SearchStrategy[Any]
     return st.builds(Call, st.integers(0, 1), st.just(method), st.tuples(*args), given)
 
 
-def _memory(actor: Actor, **fields: Any) -> ArchiveMemory:  # noqa: ANN401  (the other fields of a memory)
+def _memory(actor: Actor, **fields: Any) -> ArchiveMemory:
     return ArchiveMemory(actor_type=actor.type, actor_id=actor.id, **fields)
 
 

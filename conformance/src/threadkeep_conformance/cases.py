@@ -1,7 +1,8 @@
 """What a case is: a test with a stable id, the rules of the contract it holds, and the capabilities it needs.
 
-``@case`` marks a test of a suite class. The class registers its cases when it is defined, so the list of cases is
-known without running anything: it is printed, hashed, mapped to the contract, and compared with what was run.
+``@case`` marks a test of a suite class. The class registers its cases when it is defined, so the list of
+cases is known without running anything: it is printed, hashed, mapped to the contract, and compared with what
+was run.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import functools
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from threadkeep import Capability
@@ -19,7 +21,17 @@ from .rules import RULES
 if TYPE_CHECKING:
     from .suite.base import AdapterSuite
 
-__all__ = ["CASES", "Case", "Declared", "case", "declared", "list_hash", "register", "selected"]
+__all__ = [
+    "CASES",
+    "Case",
+    "Declared",
+    "case",
+    "declared",
+    "list_hash",
+    "register",
+    "selected",
+    "suite_imported",
+]
 
 Suite = TypeVar("Suite", bound="AdapterSuite")
 Fixtures = ParamSpec("Fixtures")
@@ -75,7 +87,8 @@ CASES: dict[str, Case] = {}
 def case(
     identifier: str, *rules: str, requires: frozenset[Capability] = frozenset()
 ) -> Callable[
-    [Callable[Concatenate[Suite, Fixtures], Awaitable[None]]], Callable[Concatenate[Suite, Fixtures], Awaitable[None]]
+    [Callable[Concatenate[Suite, Fixtures], Awaitable[None]]],
+    Callable[Concatenate[Suite, Fixtures], Awaitable[None]],
 ]:
     """Make a test of a suite class a case.
 
@@ -89,7 +102,9 @@ def case(
     """
     unknown = [rule for rule in rules if rule not in RULES]
     if unknown or not rules:
-        raise ValueError(f"case {identifier}: no such rules: {unknown}" if unknown else f"case {identifier}: no rule")
+        raise ValueError(
+            f"case {identifier}: no such rules: {unknown}" if unknown else f"case {identifier}: no rule"
+        )
 
     def decorate(
         function: Callable[Concatenate[Suite, Fixtures], Awaitable[None]],
@@ -123,18 +138,32 @@ def register(suite: type[AdapterSuite]) -> None:
             continue
         text = " ".join((function.__doc__ or "").strip().partition("\n\n")[0].split())
         if marked.id in CASES or not text:
-            raise ValueError(f"case {marked.id} of {suite.__name__}.{name} is a duplicate or has no docstring")
+            raise ValueError(
+                f"case {marked.id} of {suite.__name__}.{name} is a duplicate or has no docstring"
+            )
         area = suite.__module__.removeprefix(_KIT)
         requires = suite.requires | marked.requires
         CASES[marked.id] = Case(marked.id, marked.rules, requires, area, suite.__name__, name, text, function)
 
 
+def suite_imported() -> None:
+    """Import the suite, whose classes register its cases."""
+    import_module("threadkeep_conformance.suite")
+
+
 def selected(areas: tuple[str, ...]) -> list[Case]:
-    """The cases of some areas, each named by a suite file or the beginning of its ids; all for no area."""
+    """The cases of some areas, or all of them for none.
+
+    Args:
+        areas: Each the name of a suite file, or else the beginning of ids (``messages.filter``).
+    """
     found = sorted(CASES.values(), key=lambda one: (one.area, one.id))
-    if not areas:
-        return found
-    return [one for one in found if any(one.area == area or f"{one.id}.".startswith(f"{area}.") for area in areas)]
+    files = {one.area for one in found}
+
+    def is_in(one: Case, area: str) -> bool:
+        return one.area == area if area in files else f"{one.id}.".startswith(f"{area}.")
+
+    return [one for one in found if not areas or any(is_in(one, area) for area in areas)]
 
 
 def list_hash() -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -43,35 +43,46 @@ def prepare(session: pytest.Session, config: pytest.Config, items: list[pytest.I
         marked = declared(getattr(item, "obj", None))
         if marked is not None:
             item.user_properties.append(("threadkeep_case", marked.id))
-            module: ModuleType = getattr(item, "module")  # noqa: B009  (a pytest.Function, which Item does not promise)
-            modules.setdefault(module, item)
+            modules.setdefault(item.module, item)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]  (a pytest.Function)
     _waive(config, items)
     _select(config, items)
     for module, item in modules.items():
         for index, defect in enumerate(defects(module)):
             name = f"suite_is_complete-{index}"
-            items.append(_Damaged.from_parent(item.getparent(pytest.Module), name=name, defect=defect))
-    del session
+            parent = item.getparent(pytest.Module) or session
+            items.append(_Damaged.made(parent, name, defect))
 
 
 def defects(module: ModuleType) -> list[str]:
     """What a module has removed from the suite or overridden; a module that only adds to it has none."""
-    classes = [found for found in vars(module).values() if inspect.isclass(found) and issubclass(found, AdapterSuite)]
+    classes = [
+        found for found in vars(module).values() if inspect.isclass(found) and issubclass(found, AdapterSuite)
+    ]
     found: list[str] = []
     for name in suite.__all__:
         original: type[AdapterSuite] = getattr(suite, name)
         runs = [cls for cls in classes if issubclass(cls, original)]
         if not runs:
             found.append(f"the class {name} was removed")
-        found += [f"{cls.__name__}.{member} was overridden" for cls in runs for member in _overridden(cls, original)]
+        found += [
+            f"{cls.__name__}.{member} was overridden" for cls in runs for member in _overridden(cls, original)
+        ]
     return found
 
 
 def _overridden(cls: type[AdapterSuite], original: type[AdapterSuite]) -> list[str]:
     if cls is original:
-        return [one.name for one in CASES.values() if one.suite == cls.__name__ and vars(cls).get(one.name) is not one.function]
-    kit = {*vars(original), *vars(AdapterSuite)} - {"__module__", "__doc__", "__qualname__", "__firstlineno__", "__static_attributes__"}
-    own = [base for base in cls.__mro__ if not base.__module__.startswith("threadkeep_conformance.") and base is not object]
+        return [
+            one.name
+            for one in CASES.values()
+            if one.suite == cls.__name__ and vars(cls).get(one.name) is not one.function
+        ]
+    kit = {name for name in (*vars(original), *vars(AdapterSuite)) if not name.startswith("__")}
+    own = [
+        base
+        for base in cls.__mro__
+        if not base.__module__.startswith("threadkeep_conformance.") and base is not object
+    ]
     return sorted({member for base in own for member in vars(base) if member in kit})
 
 
@@ -79,8 +90,13 @@ class _Damaged(pytest.Item):
     """Fails, saying what is missing from the suite."""
 
     def __init__(self, *, defect: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**kwargs)  # pyright: ignore[reportUnknownMemberType]  (pytest)
         self._defect = defect
+
+    @classmethod
+    def made(cls, parent: pytest.Collector, name: str, defect: str) -> _Damaged:
+        """One of these; pytest does not let them be constructed."""
+        return cls.from_parent(parent, name=name, defect=defect)  # pyright: ignore[reportUnknownMemberType]  (pytest)
 
     def runtest(self) -> None:
         """Fail."""
@@ -95,17 +111,17 @@ def _waive(config: pytest.Config, items: list[pytest.Item]) -> None:
     path: str | None = config.getoption("threadkeep_waivers")
     try:
         given = [] if path is None else read_waivers(Path(path))
-        for item in items:
-            marked = declared(getattr(item, "obj", None))
-            if marked is None:
-                continue
-            for waiver in [*given, *_module_waivers(item)]:
-                if waiver.case not in CASES:
-                    raise WaiverError(f"there is no case {waiver.case!r} to waive")
-                if waiver.case == marked.id:
-                    item.add_marker(pytest.mark.xfail(strict=True, reason=f"{waiver.reason} ({waiver.link})"))
     except WaiverError as exc:
         raise pytest.UsageError(str(exc)) from exc
+    for item in items:
+        marked = declared(getattr(item, "obj", None))
+        if marked is None:
+            continue
+        for waiver in [*given, *_module_waivers(item)]:
+            if waiver.case not in CASES:
+                raise pytest.UsageError(f"there is no case {waiver.case!r} to waive")
+            if waiver.case == marked.id:
+                item.add_marker(pytest.mark.xfail(strict=True, reason=f"{waiver.reason} ({waiver.link})"))
 
 
 def _module_waivers(item: pytest.Item) -> list[Waiver]:
@@ -113,7 +129,7 @@ def _module_waivers(item: pytest.Item) -> list[Waiver]:
 
 
 def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
-    areas: list[str] = config.getoption("threadkeep_area")
+    areas = cast("list[str]", config.getoption("threadkeep_area"))
     if not areas:
         return
     empty = [area for area in areas if not selected((area,))]

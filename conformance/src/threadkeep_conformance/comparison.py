@@ -268,7 +268,7 @@ def _renamed(value: Value, names: dict[str, str]) -> Value:
     return _replaced(value, names)
 
 
-def _replaced(value: Any, names: dict[str, str]) -> Any:  # noqa: ANN401  (any JSON or struct)
+def _replaced(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, str):
         return names.get(value, value)
     if isinstance(value, msgspec.Struct):

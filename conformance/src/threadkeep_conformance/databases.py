@@ -1,8 +1,8 @@
 """A fresh, empty database for every case, out of one URL.
 
-A URL may have placeholders: ``{namespace}`` becomes a short fresh name, ``{tmp}`` an empty folder that is removed
-after the case (``libsql:///{tmp}/memory.db``, ``postgresql://localhost/test?schema={namespace}``). Without one, the
-adapter's probe makes the URL fresh (:class:`threadkeep_conformance.probe.Databases`).
+A URL may have placeholders: ``{namespace}`` becomes a short fresh name, ``{tmp}`` an empty folder that is
+removed after the case (``libsql:///{tmp}/memory.db``, ``postgresql://localhost/test?schema={namespace}``).
+Without one, the adapter's probe makes the URL fresh (:class:`threadkeep_conformance.probe.Databases`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class Database:
             template = template.replace("/{tmp}", "/" + path.lstrip("/")).replace("{tmp}", path)
         elif not is_fresh(template):
             if not isinstance(self.probe, Databases):
-                raise ValueError(f"the URL needs {{namespace}} or {{tmp}}: {self.spec.name} makes no fresh databases")
+                raise ValueError(
+                    f"the URL needs {{namespace}} or {{tmp}}: {self.spec.name} makes no fresh databases"
+                )
             return self.probe.fresh_url(template, self._name)
         return template.replace("{namespace}", self._name)
 
@@ -96,4 +98,3 @@ class Database:
             await self.probe.discard(self.url)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
-from typing import NamedTuple
+from types import TracebackType
+from typing import NamedTuple, Self
 
 from threadkeep import NewMessage, PartialWriteError, Store, ThreadkeepError, UnavailableError
 
@@ -37,7 +38,7 @@ class Attempt(NamedTuple):
 
 
 class Load:
-    """Workers that save batches one after the other until they are stopped.
+    """Workers that save batches one after the other, inside an ``async with`` block.
 
     Attributes:
         attempts: What has been tried, in the order in which it ended.
@@ -55,6 +56,7 @@ class Load:
             number, error = next(numbers), None
             try:
                 await self._store.save_messages(batch(worker, number))
+                await asyncio.sleep(0)  # a store in memory may never wait
             except ThreadkeepError as exc:
                 error = exc
                 await asyncio.sleep(_PAUSE_S)  # as an application would, before it tries again
@@ -71,11 +73,20 @@ class Load:
         async with asyncio.timeout(_RECOVERS_WITHIN_S), self._changed:
             await self._changed.wait_for(lambda: reached(self))
 
-    async def stop(self) -> None:
-        """Let the workers end what they are at."""
+    async def __aenter__(self) -> Self:
+        """The load itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Let the workers end what they are at; after an error cut them off."""
         self._stopped = True
+        if error is not None:
+            for task in self._tasks:
+                task.cancel()
         async with asyncio.timeout(_RECOVERS_WITHIN_S):
-            await asyncio.gather(*self._tasks)
+            await asyncio.gather(*self._tasks, return_exceptions=error is not None)
 
     def acknowledged(self) -> list[Attempt]:
         """The batches whose save returned."""

@@ -8,10 +8,13 @@ times and ``seq``. Message ids that a clone makes differ, and are compared by na
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from threadkeep import NewMessage
@@ -26,6 +29,7 @@ EXAMPLES = 30
 """How many runs are drawn unless more are asked for."""
 
 _STEPS = 25
+_SHRINKS = 300  # runs spent on shortening: on a slow database each takes a second
 _JUMPS_US = (1, 1_000_000, -3_600_000_000)
 
 
@@ -41,10 +45,11 @@ def compare(template: str, *, seed: int, examples: int | None = None) -> None:
         AssertionError: They differ. The message is a program that shows it, as short as could be found.
     """
     with asyncio.Runner() as runner:
+        search = _Search(template, runner)
 
         class Machine(_Machine):
             def __init__(self) -> None:
-                super().__init__(template, runner)
+                super().__init__(search)
 
         limits = settings(
             max_examples=examples or EXAMPLES,
@@ -59,18 +64,47 @@ def compare(template: str, *, seed: int, examples: int | None = None) -> None:
         )
         try:
             run_state_machine_as_test(hypothesis.seed(seed)(Machine), settings=limits)
-        except Difference as difference:
-            raise shortened(template, runner, difference.steps) or difference from None
+        except (Difference, Flaky):
+            if search.shortest is None:
+                raise
+        if search.shortest is not None:
+            raise shortened(template, runner, search.shortest.steps) or search.shortest
+
+
+class _Search:
+    """The runs of one comparison, and the shortest difference among them.
+
+    Attributes:
+        shortest: What was found.
+    """
+
+    def __init__(self, template: str, runner: asyncio.Runner) -> None:
+        self.shortest: Difference | None = None
+        self._template, self._runner = template, runner
+        self._shrinks_left = _SHRINKS
+
+    def run(self) -> Comparison | None:
+        """A comparison for the next run; None where enough was done to shorten a difference."""
+        if self.shortest is not None:
+            self._shrinks_left -= 1
+        return Comparison(self._template, self._runner) if self._shrinks_left > 0 else None
+
+    def note(self, difference: Difference) -> None:
+        """Keep a difference, if it is the shortest so far."""
+        if self.shortest is None or len(str(difference)) < len(str(self.shortest)):
+            self.shortest = difference
 
 
 class _Machine(RuleBasedStateMachine):
     """Draws calls and compares what both sides make of them."""
 
-    def __init__(self, template: str, runner: asyncio.Runner) -> None:
+    def __init__(self, search: _Search) -> None:
         super().__init__()
-        self._run = Comparison(template, runner)
-        self._run.__enter__()
+        self._search = search
         self._differs = False
+        self._run = search.run()
+        if self._run is not None:
+            self._run.__enter__()
 
     @initialize()
     def begin(self) -> None:
@@ -120,8 +154,9 @@ class _Machine(RuleBasedStateMachine):
     @rule(index=st.integers(0, 20), store=st.integers(0, 1))
     def save_stored_message(self, index: int, store: int) -> None:
         """Save a message again that a call has returned."""
-        if self._run.seen:
-            self._do(Call(store, "save_messages", ([self._run.seen[index % len(self._run.seen)]],)))
+        seen = self._run.seen if self._run else []
+        if seen:
+            self._do(Call(store, "save_messages", ([seen[index % len(seen)]],)))
 
     @rule(call=CALLS["change_messages"])
     def change_messages(self, call: Call) -> None:
@@ -141,9 +176,10 @@ class _Machine(RuleBasedStateMachine):
     @rule(store=st.integers(0, 1))
     def next_page(self, store: int) -> None:
         """Go on with the last list that had more, whatever has happened since."""
-        if self._run.walk is not None:
-            kwargs = {name: value for name, value in self._run.walk.kwargs.items() if name != "page"}
-            self._do(Call(store, self._run.walk.method, self._run.walk.args, {**kwargs, "cursor": CONTINUE}))
+        walk = self._run.walk if self._run else None
+        if walk is not None:
+            kwargs = {name: value for name, value in walk.kwargs.items() if name != "page"}
+            self._do(Call(store, walk.method, walk.args, {**kwargs, "cursor": CONTINUE}))
 
     @rule(call=CALLS["resources"])
     def resources(self, call: Call) -> None:
@@ -172,15 +208,22 @@ class _Machine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Compare all that is stored, then remove the databases."""
+        if self._run is None:
+            return
         try:
             if not self._differs:
-                self._run.finish()
+                self._noting(self._run.finish)
         finally:
             self._run.__exit__(None, None, None)
 
     def _do(self, step: Step) -> None:
+        if self._run is not None:
+            self._noting(partial(self._run.do, step))
+
+    def _noting(self, compare: Callable[[], None]) -> None:
         try:
-            self._run.do(step)
-        except Difference:
+            compare()
+        except Difference as difference:
             self._differs = True
+            self._search.note(difference)
             raise

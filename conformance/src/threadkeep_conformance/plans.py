@@ -25,7 +25,7 @@ class Ask(NamedTuple):
     kwargs: dict[str, Any]
 
 
-def ask(method: str, *args: Any, **kwargs: Any) -> Ask:  # noqa: ANN401  (whatever the method takes)
+def ask(method: str, *args: Any, **kwargs: Any) -> Ask:
     """A call to make later, perhaps in another process."""
     return Ask(method, args, kwargs)
 
@@ -71,7 +71,7 @@ def flat(found: Sequence[Outcomes]) -> list[Any]:
     return [result for outcomes in found for task in outcomes for result in task]
 
 
-async def act(store: Store, call: Ask) -> Any:  # noqa: ANN401  (whatever the method returns)
+async def act(store: Store, call: Ask) -> Any:
     """Make a call; returns its result, or the error of threadkeep that it raised."""
     try:
         return await getattr(store, call.method)(*call.args, **call.kwargs)

@@ -1,8 +1,8 @@
-"""The kit's pytest plugin: options, URLs, waivers and outcomes. It adds no fixture and imports nothing at load."""
+"""The kit's pytest plugin: options, URLs, waivers, outcomes. It adds no fixture and imports nothing slow."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -23,12 +23,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="database to test; {namespace} becomes a fresh name, {tmp} a fresh folder; may repeat",
     )
     group.addoption(
-        "--threadkeep-examples", type=int, default=None, metavar="N", help="random runs per property (default: few)"
+        "--threadkeep-examples",
+        type=int,
+        default=None,
+        metavar="N",
+        help="random runs per property (default: few)",
     )
-    group.addoption("--threadkeep-seed", type=int, default=0, metavar="N", help="seed of all random data (default: 0)")
-    group.addoption("--threadkeep-area", action="append", default=[], metavar="AREA", help="run only these cases")
+    group.addoption(
+        "--threadkeep-seed", type=int, default=0, metavar="N", help="seed of all random data (default: 0)"
+    )
+    group.addoption(
+        "--threadkeep-area", action="append", default=[], metavar="AREA", help="run only these cases"
+    )
     group.addoption("--threadkeep-waivers", default=None, metavar="FILE", help="TOML file of waived cases")
-    group.addoption("--threadkeep-events", action="store_true", help="print one JSON line per outcome, for the report")
+    group.addoption(
+        "--threadkeep-events", action="store_true", help="print one JSON line per outcome, for the report"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,14 +46,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("threadkeep_events"):
         from .events import EventWriter
 
-        config.pluginmanager.register(EventWriter(config), "threadkeep-events")
+        config.pluginmanager.register(EventWriter(), "threadkeep-events")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a suite's cases for every ``--threadkeep-url``, which wins over the module's fixture of that name."""
-    urls: list[str] = metafunc.config.getoption("threadkeep_url")
-    if urls and "threadkeep_url" in metafunc.fixturenames and _is_suite(metafunc.cls):
+    """Run a suite's cases for every ``--threadkeep-url``, which wins over a module's fixture of that name."""
+    urls = cast("list[str]", metafunc.config.getoption("threadkeep_url"))
+    suite = cast("type | None", metafunc.cls)
+    if urls and "threadkeep_url" in metafunc.fixturenames and _is_suite(suite):
         from .collection import url_ids
 
         mark = pytest.mark.parametrize("threadkeep_url", urls, ids=url_ids(urls))
@@ -51,7 +62,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Notice removed and overridden cases, apply waivers, select areas."""
     if any(_is_suite(getattr(item, "cls", None)) for item in items):
         from .collection import prepare
@@ -60,10 +73,10 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_report_teststatus(report: Any, config: pytest.Config) -> Generator[None, Any, Any]:
+def pytest_report_teststatus(report: Any) -> Generator[None, Any, Any]:
     """Count what is refused and what is waived apart from what passed."""
     status = yield
-    properties = dict(getattr(report, "user_properties", ()))
+    properties: dict[str, object] = dict(getattr(report, "user_properties", ()))
     if "threadkeep_case" not in properties:
         return status
     if report.when == "call" and report.passed and properties.get("threadkeep_outcome") == "refused":
@@ -79,4 +92,6 @@ def pytest_report_teststatus(report: Any, config: pytest.Config) -> Generator[No
 
 def _is_suite(cls: type | None) -> bool:
     """Whether a class is a suite, without importing the suite into sessions that do not use it."""
-    return cls is not None and any(base.__module__ == "threadkeep_conformance.suite.base" for base in cls.__mro__)
+    return cls is not None and any(
+        base.__module__ == "threadkeep_conformance.suite.base" for base in cls.__mro__
+    )

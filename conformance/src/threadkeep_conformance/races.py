@@ -136,7 +136,7 @@ def _tell(process: subprocess.Popen[bytes], value: object) -> None:
     send(process.stdin, value)
 
 
-def _answer_of(process: subprocess.Popen[bytes]) -> Any:  # noqa: ANN401  (whatever the job was for)
+def _answer_of(process: subprocess.Popen[bytes]) -> Any:
     assert process.stdout is not None, "racers are started with pipes"
     answer = pickle.load(process.stdout)  # noqa: S301  (from a process that this module started)
     if isinstance(answer, Failed):

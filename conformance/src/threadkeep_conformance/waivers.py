@@ -12,7 +12,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 __all__ = ["Waiver", "WaiverError", "read_waivers"]
 
@@ -39,7 +39,9 @@ class Waiver:
     link: str
 
     def __post_init__(self) -> None:
-        if not self.case or not self.reason.strip() or not self.link.startswith(("https://", "http://")):
+        parts: tuple[object, ...] = (self.case, self.reason, self.link)  # TOML may give anything
+        strings = all(isinstance(part, str) and part.strip() for part in parts)
+        if not strings or not self.link.startswith(("https://", "http://")):
             raise WaiverError(f"the waiver of {self.case!r} needs a case, a reason and an http(s) link")
 
 
@@ -54,10 +56,12 @@ def read_waivers(path: Path) -> list[Waiver]:
     except (OSError, ValueError) as exc:
         raise WaiverError(f"waivers: {path}: {exc}") from exc
     unknown = set(found) - {"waiver"}
-    entries: Any = found.get("waiver", [])
+    entries: object = found.get("waiver", [])
     if unknown or not isinstance(entries, list):
         raise WaiverError(f"waivers: {path}: expected only [[waiver]] tables")
     try:
-        return [Waiver(**entry) for entry in entries]  # pyright: ignore[reportUnknownVariableType]  (TOML)
-    except TypeError as exc:
-        raise WaiverError(f"waivers: {path}: a waiver has case, reason and link, all strings ({exc})") from exc
+        return [Waiver(**entry) for entry in cast("list[dict[str, str]]", entries)]
+    except (TypeError, AttributeError) as exc:
+        raise WaiverError(
+            f"waivers: {path}: a waiver has case, reason and link, all strings ({exc})"
+        ) from exc

@@ -1,9 +1,9 @@
-"""Proof that nothing was sent: what a store asked of its adapter, and that a refusal came before any of it."""
+"""Proof that nothing was sent: what a store asked of its adapter, and that refusals came before it."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -37,11 +37,13 @@ class CallLog:
         return noted
 
     @contextmanager
-    def silent(self) -> Iterator[None]:
+    def silent(self) -> Generator[None]:
         """Assert that the adapter is not called inside the ``with`` block."""
         before = len(self.calls)
         yield
-        assert self.calls[before:] == [], "the adapter was called before the argument or capability was checked"
+        assert self.calls[before:] == [], (
+            "the adapter was called before the argument or capability was checked"
+        )
 
 
 def store_on(log: CallLog) -> Store:
@@ -50,7 +52,7 @@ def store_on(log: CallLog) -> Store:
 
 
 class _Refusing:
-    """A store that asserts, on every ``UnsupportedCapabilityError``, that its adapter was not called for it."""
+    """A store that asserts, on every ``UnsupportedCapabilityError``, that its adapter was not called."""
 
     def __init__(self, store: Store, log: CallLog) -> None:
         self._store, self._log = store, log
@@ -62,7 +64,7 @@ class _Refusing:
         return self._awaiting(member) if inspect.iscoroutinefunction(member) else member
 
     @contextmanager
-    def _checked(self) -> Iterator[None]:
+    def _checked(self) -> Generator[None]:
         before = len(self._log.calls)
         try:
             yield
@@ -77,7 +79,9 @@ class _Refusing:
 
         return call
 
-    def _iterating(self, member: Callable[..., AsyncGenerator[Any, None]]) -> Callable[..., AsyncGenerator[Any, None]]:
+    def _iterating(
+        self, member: Callable[..., AsyncGenerator[Any, None]]
+    ) -> Callable[..., AsyncGenerator[Any, None]]:
         async def walk(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
             with self._checked():
                 async for item in member(*args, **kwargs):

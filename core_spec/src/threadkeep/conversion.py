@@ -42,9 +42,19 @@ def thread_of(record: ThreadRecord) -> Thread:
 
 def message_of(record: MessageRecord) -> Message:
     """A stored message as applications see it."""
-    try:  # every row of every page comes through here
-        return message_with(record, _json(record.content), _json(record.metadata))
-    except (msgspec.DecodeError, TypeError, UnicodeError, RecursionError):
+    try:  # every row of every page comes through here: no call that can be spared (0.6 us of 2)
+        return Message(
+            id=record.id,
+            thread_id=record.thread_id,
+            resource_id=record.resource_id,
+            role=record.role,
+            type=record.type,
+            content=_json(record.content),
+            metadata=_json(record.metadata),
+            created_at=from_us(record.created_at),
+            seq=record.seq,
+        )
+    except (msgspec.DecodeError, TypeError, UnicodeError, RecursionError, OverflowError):
         what = f"of message {record.id!r}"
         content, metadata = (
             decode(record.content, f"content {what}"),
@@ -55,10 +65,6 @@ def message_of(record: MessageRecord) -> Message:
 
 def message_with(record: MessageRecord, content: object, metadata: dict[str, Any]) -> Message:
     """A stored message whose JSON is decoded already."""
-    try:
-        created_at = from_us(record.created_at)
-    except (OverflowError, TypeError) as exc:
-        raise CorruptDataError(f"message {record.id!r}", f"not a time: {record.created_at!r}") from exc
     return Message(
         id=record.id,
         thread_id=record.thread_id,
@@ -67,7 +73,7 @@ def message_with(record: MessageRecord, content: object, metadata: dict[str, Any
         type=record.type,
         content=content,
         metadata=metadata,
-        created_at=created_at,
+        created_at=_moment(record.created_at, f"message {record.id!r}"),
         seq=record.seq,
     )
 

@@ -24,15 +24,20 @@ _QUERY, _CHECK = 6, 4
 _LENGTH_MAX = 4096  # an id of 255 characters escapes to 12 bytes each at most
 _INT64 = 2**63
 
+_encode = msgspec.json.Encoder().encode
+_decode_place = msgspec.json.Decoder(
+    list[int | str]
+).decode  # made once: making it takes longer than decoding
+
 
 def fingerprint(*query: object) -> bytes:
     """What a cursor is bound to: scope, filter, dates and order."""
-    return blake2b(msgspec.json.encode(query), digest_size=_QUERY).digest()
+    return blake2b(_encode(query), digest_size=_QUERY).digest()
 
 
 def encode_cursor(query: bytes, place: tuple[int | str, ...]) -> str:
     """Make a cursor for a query's fingerprint and a place in its order."""
-    body = msgspec.json.encode(place)
+    body = _encode(place)
     check = blake2b(body, digest_size=_CHECK).digest()
     return urlsafe_b64encode(bytes([_VERSION]) + query + check + body).rstrip(b"=").decode()
 
@@ -56,7 +61,7 @@ def decode_cursor(cursor: object, query: bytes, shape: tuple[type, ...]) -> tupl
     try:
         raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         canonical = urlsafe_b64encode(raw).rstrip(b"=").decode()
-        place = msgspec.json.decode(raw[1 + _QUERY + _CHECK :], type=list[int | str])
+        place = _decode_place(raw[1 + _QUERY + _CHECK :])
     except (ValueError, msgspec.MsgspecError) as exc:
         raise damaged from exc
     head, body = raw[: 1 + _QUERY + _CHECK], raw[1 + _QUERY + _CHECK :]

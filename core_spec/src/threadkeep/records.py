@@ -54,7 +54,7 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: int
 
 
-class MessageRecord(msgspec.Struct, frozen=True, kw_only=True):
+class MessageRecord(msgspec.Struct, frozen=True):
     """A stored message.
 
     Attributes:
@@ -65,10 +65,10 @@ class MessageRecord(msgspec.Struct, frozen=True, kw_only=True):
         type: Its type.
         content: Any JSON value as text.
         metadata: A JSON object as text.
-        tokens: The metadata's filter tokens. Given to write; an adapter may leave them out of what it
-            returns.
         created_at: Microseconds since 1970.
         seq: An int64.
+        tokens: The metadata's filter tokens. Given to write; an adapter may leave them out of what it
+            returns.
     """
 
     id: str
@@ -78,9 +78,9 @@ class MessageRecord(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     content: str
     metadata: str
-    tokens: tuple[str, ...] = ()
     created_at: int
     seq: int
+    tokens: tuple[str, ...] = ()
 
     @property
     def position(self) -> Position:

@@ -149,7 +149,7 @@ def test_importing_conversations_again_changes_nothing(
 
 def test_importing_again_keeps_what_the_file_does_not_say(database: Database, invoke: Invoke) -> None:
     invoke("import", database.url, "-", stdin=_chat(_HI, id="c"))
-    changes = {"title": "Named since", "metadata": {"pinned": True}, "working_memory": "notes"}
+    changes: dict[str, Any] = {"title": "Named", "metadata": {"pinned": True}, "working_memory": "notes"}
     database.do(database.store.update_thread("c", **changes))
 
     invoke("import", database.url, "-", stdin=_chat(_HI, _HELLO, id="c"))

@@ -36,20 +36,16 @@ def token_object(tokens: Iterable[str]) -> str:
     return _encode({key: body for key, _, body in pairs}).decode()
 
 
+def indexed_tokens(tokens: tuple[str, ...], indexed: frozenset[str]) -> tuple[str, ...]:
+    """Those of a message's tokens that are in the index."""
+    if "*" in indexed:
+        return tokens
+    return tuple([token for token in tokens if token.partition("=")[0] in indexed])
+
+
 def message(row: Sequence[Any]) -> MessageRecord:
-    """A row of ``columns``."""
-    identifier, thread_id, resource_id, role, kind, content, metadata, created_at, seq = row
-    return MessageRecord(
-        id=identifier,
-        thread_id=thread_id,
-        resource_id=resource_id,
-        role=role,
-        type=kind,
-        content=content,
-        metadata=metadata,
-        created_at=created_at,
-        seq=seq,
-    )
+    """A row of ``columns``, which are the record's fields in their order."""
+    return MessageRecord(*row)
 
 
 def thread(row: Sequence[Any]) -> ThreadRecord:

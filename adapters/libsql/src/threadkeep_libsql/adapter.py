@@ -6,7 +6,6 @@ import asyncio
 import re
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -42,6 +41,7 @@ from threadkeep.urls import StoreUrl
 from . import _reads, _schema, _writes
 from ._driver import Connection, Value
 from ._errors import translated
+from ._workers import Workers
 from .plugin import SPEC
 
 __all__ = ["LibsqlAdapter"]
@@ -62,8 +62,8 @@ class LibsqlAdapter(StorageAdapter):
         self._path = str(path)
         self._durability: Literal["full", "relaxed"] = durability
         self._busy_timeout_s = busy_timeout_s
-        self._writer = ThreadPoolExecutor(1, "threadkeep-libsql-writer")
-        self._readers = ThreadPoolExecutor(_READERS, "threadkeep-libsql-reader")
+        self._writer = Workers(1, "threadkeep-libsql-writer")
+        self._readers = Workers(_READERS, "threadkeep-libsql-reader")
         self._local = threading.local()
         self._connections: list[Connection] = []
 
@@ -73,14 +73,14 @@ class LibsqlAdapter(StorageAdapter):
         parsed = StoreUrl.parse(url, known=_OPTIONS)
         path = _path_of(parsed)
         wanted = _wanted_keys(parsed.options.get("metadata_index"))
+        if not migrate and not await asyncio.to_thread(_may_exist, path):
+            remedy = "there is no such file; open it with migrate=True"
+            raise SchemaVersionError(0, _schema.SCHEMA_VERSION, remedy)
         adapter = cls(
             path,
             durability="full" if parsed.choice("durability", ("full", "relaxed")) == "full" else "relaxed",
             busy_timeout_s=parsed.number("busy_timeout_s", 30, least=0, most=3600),
         )
-        if not migrate and not await asyncio.to_thread(_may_exist, path):
-            remedy = "there is no such file; open it with migrate=True"
-            raise SchemaVersionError(0, _schema.SCHEMA_VERSION, remedy)
         try:
             await adapter._prepare(wanted, migrate=migrate)
         except BaseException:
@@ -96,6 +96,7 @@ class LibsqlAdapter(StorageAdapter):
             db.use_write_ahead_log()
             if migrate:
                 _schema.migrate(db)
+                _schema.forget_statistics(db)
             if wanted is None or wanted == _schema.indexed_keys(db):
                 return
             if not migrate:
@@ -120,14 +121,14 @@ class LibsqlAdapter(StorageAdapter):
         return connection
 
     async def _in_thread(
-        self, threads: ThreadPoolExecutor, call: Callable[[Connection], Result], *, writing: bool
+        self, workers: Workers, call: Callable[[Connection], Result], *, writing: bool
     ) -> Result:
         def run() -> Result:
             with translated(self._path, writing=writing):
                 return call(self._connection())
 
         # A cancelled call that has begun runs to its end there, so it is applied whole or not at all.
-        return await asyncio.get_running_loop().run_in_executor(threads, run)
+        return await workers.run(run)
 
     async def _write(self, call: Callable[[Connection], Result]) -> Result:
         def in_transaction(db: Connection) -> Result:
@@ -143,8 +144,8 @@ class LibsqlAdapter(StorageAdapter):
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        self._writer.shutdown()
-        self._readers.shutdown()
+        self._writer.stop()
+        self._readers.stop()
         for connection in self._connections:
             connection.close()
 

@@ -69,6 +69,19 @@ class Observed:
 class Probe:
     """The embedded backend's probe."""
 
+    def fresh_url(self, url: str, name: str) -> str:
+        """A file beside the one that is named, with the same options."""
+        path, mark, options = url.partition("?")
+        folder, slash, file = path.rpartition("/")
+        scheme, colon, file = file.rpartition(":")  # as in libsql:relative.db
+        return f"{folder}{slash}{scheme}{colon}{name}-{file}{mark}{options}"
+
+    async def discard(self, url: str) -> None:
+        """Remove the file and what the engine keeps beside it."""
+        path = _path_of(StoreUrl.parse(url, known=_OPTIONS))
+        for file in (path, *[path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal")]):
+            file.unlink(missing_ok=True)
+
     async def versions(self, store: Store) -> Mapping[str, str]:
         """The engine is driver and server in one."""
         del store

@@ -1,4 +1,6 @@
-"""The suite: import its classes into one test file of an adapter (``from threadkeep_conformance.suite import *``)."""
+"""The suite: import its classes into one test file of an adapter (``from threadkeep_conformance.suite
+import *``).
+"""
 
 from . import (
     archive,
@@ -75,4 +77,4 @@ _AREAS = (
     walks,
 )
 
-__all__ = [name for area in _AREAS for name in area.__all__]  # pyright: ignore[reportUnsupportedDunderAll]  (each area has its own)  # noqa: PLE0604
+__all__ = [name for area in _AREAS for name in area.__all__]  # pyright: ignore[reportUnsupportedDunderAll]  (each area has its own)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from threadkeep import Actor, AlreadyExistsError, ArchiveMemory, InvalidArgumentError, NewMemory, NotFoundError, Store
+
+from threadkeep import (
+    Actor,
+    AlreadyExistsError,
+    ArchiveMemory,
+    InvalidArgumentError,
+    NewMemory,
+    NotFoundError,
+    Store,
+)
 
 from ..cases import case
 from .base import AdapterSuite
@@ -29,7 +38,9 @@ class TestArchive(AdapterSuite):
 
     @case("memories.add.strings", "3.memories", "4.exact")
     async def test_strings_become_memories(self, store: Store) -> None:
-        """Each string becomes an unpinned memory of the actor, with a random id from 1 to 2**53 - 1 and a time."""
+        """Each string becomes an unpinned memory of the actor, with a random id from 1 to 2**53 - 1 and a
+        time.
+        """
         added = await store.add_memories(ADA, ["likes tea", "lives in Bern"])
 
         assert texts(added) == ["likes tea", "lives in Bern"]
@@ -54,7 +65,9 @@ class TestArchive(AdapterSuite):
 
         assert [(m.id, m.content, m.pinned) for m in added] == [(2**53 - 1, "a", True), (1, "b", False)]
         assert added[0].created_at == NOON
-        assert sorted((await store.list_memories(ADA)).items, key=lambda m: m.id) == sorted(added, key=lambda m: m.id)
+        assert sorted((await store.list_memories(ADA)).items, key=lambda m: m.id) == sorted(
+            added, key=lambda m: m.id
+        )
 
     @case("memories.add.taken_id", "3.memories", "7.repeat")
     async def test_a_taken_id_is_an_error_and_nothing_is_added(self, store: Store) -> None:
@@ -76,19 +89,32 @@ class TestArchive(AdapterSuite):
 
     @case("memories.add.invalid", "8.length", "3.validate", "4.1.forbidden")
     async def test_memories_and_actors_that_break_a_rule_are_refused(self, store: Store) -> None:
-        """Empty and overlong texts, NUL, surrogates, ids out of range, naive times, and impossible actors are errors."""
+        """Empty and overlong texts, NUL, surrogates, ids out of range, naive times, and impossible actors
+        are errors.
+        """
         naive = NOON.replace(tzinfo=None)
         odd: list[Any] = [0, -1, 2**53, True, 1.5, "7"]
         texts_: list[Any] = ["", "x" * 2001, "a\0", "\ud800", 7, None, b"x", {"a": 1}]
-        wrong: list[Any] = [*texts_, *[NewMemory(text) for text in texts_], *[NewMemory("x", id=i) for i in odd]]
-        wrong += [NewMemory("x", created_at=naive), NewMemory("x", pinned=1)]  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (on purpose)
+        wrong: list[Any] = [
+            *texts_,
+            *[NewMemory(text) for text in texts_],
+            *[NewMemory("x", id=i) for i in odd],
+        ]
+        wrong += [NewMemory("x", created_at=naive), NewMemory("x", pinned=1)]  # pyright: ignore[reportArgumentType]  (on purpose)
         async with unchanged(store):
             for memory in wrong:
                 with pytest.raises(InvalidArgumentError):
                     await store.add_memories(ADA, ["fine", memory])
             kinds: list[Any] = ["User", "", None, "agent", {"$ne": ""}]
             actors: list[Any] = [Actor(kind, "ada") for kind in kinds]
-            actors += [Actor("user"), Actor("user", ""), Actor("end_user", "x" * 256), Actor("shared", "ada"), "ada", None]
+            actors += [
+                Actor("user"),
+                Actor("user", ""),
+                Actor("end_user", "x" * 256),
+                Actor("shared", "ada"),
+                "ada",
+                None,
+            ]
             for actor in actors:
                 with pytest.raises(InvalidArgumentError):
                     await store.add_memories(actor, ["x"])
@@ -106,10 +132,16 @@ class TestArchive(AdapterSuite):
 
     @case("memories.save.keeps_all", "3.imports")
     async def test_saving_keeps_what_it_is_given(self, store: Store) -> None:
-        """save_memories stores id, actor, pin and time as they are, replaces equal ids, and is safe to repeat."""
+        """save_memories stores id, actor, pin and time as they are, replaces equal ids, and is safe to
+        repeat.
+        """
         memories = [
-            ArchiveMemory(id=5, content="a", pinned=True, actor_type="end_user", actor_id="ada", created_at=NOON),
-            ArchiveMemory(id=6, content="b", pinned=False, actor_type="shared", actor_id=None, created_at=at(1)),
+            ArchiveMemory(
+                id=5, content="a", pinned=True, actor_type="end_user", actor_id="ada", created_at=NOON
+            ),
+            ArchiveMemory(
+                id=6, content="b", pinned=False, actor_type="shared", actor_id=None, created_at=at(1)
+            ),
         ]
         await store.add_memories(BOB, [NewMemory("old text", id=5)])
 
@@ -120,9 +152,13 @@ class TestArchive(AdapterSuite):
 
     @case("memories.list.by_actor", "3.memories", "5.3.reads")
     async def test_a_list_is_of_one_actor_or_of_all(self, store: Store) -> None:
-        """list_memories gives one actor's memories, pinned too, without the shared ones; None gives everybody's."""
+        """list_memories gives one actor's memories, pinned too, without the shared ones; None gives
+        everybody's.
+        """
         for index, actor in enumerate((ADA, BOB, GUEST, SHARED)):
-            await store.add_memories(actor, [NewMemory(f"m{index}", pinned=index % 2 == 0, created_at=at(index))])
+            await store.add_memories(
+                actor, [NewMemory(f"m{index}", pinned=index % 2 == 0, created_at=at(index))]
+            )
 
         for index, actor in enumerate((ADA, BOB, GUEST, SHARED)):
             assert texts((await store.list_memories(actor)).items) == [f"m{index}"]
@@ -189,7 +225,10 @@ class TestArchive(AdapterSuite):
         await store.add_memories(ADA, [f"m{index}" for index in range(5)])
         await store.add_memories(ADA, ["later"])
 
-        assert texts(await store.recall_memories(ADA)) == ["later", *[f"m{index}" for index in range(4, -1, -1)]]
+        assert texts(await store.recall_memories(ADA)) == [
+            "later",
+            *[f"m{index}" for index in range(4, -1, -1)],
+        ]
 
 
 class TestRecall(AdapterSuite):
@@ -197,7 +236,9 @@ class TestRecall(AdapterSuite):
 
     @case("memories.recall.own_and_shared", "8.recall", "5.3.reads")
     async def test_an_actor_recalls_its_own_and_the_shared(self, store: Store) -> None:
-        """Visible are the actor's own memories (type and id) and the shared ones; a shared actor sees the shared."""
+        """Visible are the actor's own memories (type and id) and the shared ones; a shared actor sees the
+        shared.
+        """
         for index, actor in enumerate((ADA, BOB, GUEST, SHARED)):
             await store.add_memories(actor, [NewMemory(f"m{index}", created_at=at(index))])
 
@@ -209,10 +250,16 @@ class TestRecall(AdapterSuite):
 
     @case("memories.recall.substring", "8.substring")
     async def test_a_query_is_a_substring_anywhere(self, store: Store) -> None:
-        """q matches at the start, in the middle and at the end, over words and lines; an empty q matches all."""
+        """q matches at the start, in the middle and at the end, over words and lines; an empty q matches
+        all.
+        """
         await store.add_memories(ADA, ["Tea at five", "a cup of tea", "steam\ntea  pot", "coffee"])
 
-        assert texts(await store.recall_memories(ADA, "tea")) == ["steam\ntea  pot", "a cup of tea", "Tea at five"]
+        assert texts(await store.recall_memories(ADA, "tea")) == [
+            "steam\ntea  pot",
+            "a cup of tea",
+            "Tea at five",
+        ]
         assert texts(await store.recall_memories(ADA, "of t")) == ["a cup of tea"]
         assert texts(await store.recall_memories(ADA, "m\nt")) == ["steam\ntea  pot"]
         assert texts(await store.recall_memories(ADA, "a  p")) == ["steam\ntea  pot"]
@@ -224,7 +271,8 @@ class TestRecall(AdapterSuite):
         """Unicode casefold of both: ß and SS, İ and its folded form, final sigma, Cherokee, ligatures."""
         pairs = [
             ("Straße 5", "STRASSE"), ("MASSE", "maße"), ("İstanbul", "i̇stanbul"), ("ΟΔΥΣΣΕΥΣ", "οδυσσευς"),
-            ("ﬁnance", "FINANCE"), ("ÉCOLE", "école"), ("ŒUVRE", "œuvre"), ("ꮳherokee", "Ꮳ"), ("ǅungla", "ǆUNGLA"),
+            ("ﬁnance", "FINANCE"), ("ÉCOLE", "école"), ("ŒUVRE", "œuvre"), ("ꮳherokee", "Ꮳ"),
+            ("ǅungla", "ǆUNGLA"),
         ]  # fmt: skip
         await store.add_memories(ADA, [text for text, _ in pairs])
 
@@ -247,10 +295,37 @@ class TestRecall(AdapterSuite):
     @case("memories.recall.wildcards", "8.substring", "5.4.injection")
     async def test_wildcards_and_operators_are_ordinary_characters(self, store: Store) -> None:
         """%, _, *, ?, backslashes, brackets and regular expressions match themselves alone."""
-        contents = ["100% sure", "snake_case", "a*b?", "C:\\dir\\%", "[a-z]", ".*", "x' OR '1'='1", "^start$", "plain"]
+        queries = (
+            "%",
+            "_",
+            "*",
+            "?",
+            "\\",
+            "\\%",
+            "[a-z]",
+            ".*",
+            "' OR '1'='1",
+            "^",
+            "$",
+            "%%",
+            "a_b",
+            "(",
+            "+",
+        )
+        contents = [
+            "100% sure",
+            "snake_case",
+            "a*b?",
+            "C:\\dir\\%",
+            "[a-z]",
+            ".*",
+            "x' OR '1'='1",
+            "^start$",
+            "plain",
+        ]
         await store.add_memories(ADA, contents)
 
-        for query in ("%", "_", "*", "?", "\\", "\\%", "[a-z]", ".*", "' OR '1'='1", "^", "$", "%%", "a_b", "%s", "(", "+"):
+        for query in queries:
             expected = [text for text in reversed(contents) if query in text]
             assert texts(await store.recall_memories(ADA, query)) == expected
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+
 from threadkeep import (
     Capability,
     ConflictError,
@@ -58,13 +59,19 @@ class TestAtomicBatches(AdapterSuite):
         """atomic=True saves as the default does."""
         await store.create_thread("user-1", thread_id="t")
 
-        saved = await store.save_messages([NewMessage("t", "user", i, id=f"m{i}") for i in range(SIZE)], atomic=True)
+        saved = await store.save_messages(
+            [NewMessage("t", "user", i, id=f"m{i}") for i in range(SIZE)], atomic=True
+        )
 
-        assert ids(await store.list_messages("t", per_page=None)) == ids(saved) == [f"m{i}" for i in range(SIZE)]
+        assert (
+            ids(await store.list_messages("t", per_page=None)) == ids(saved) == [f"m{i}" for i in range(SIZE)]
+        )
 
     @case("batches.readers_see_all_or_nothing", "6.atomic")
     async def test_no_reader_sees_part_of_a_write(self, database: Database) -> None:
-        """While batches are saved, updated, moved, transferred, cloned and cleared, readers see whole states only."""
+        """While batches are saved, updated, moved, transferred, cloned and cleared, readers see whole
+        states only.
+        """
         writer, reader = await database.open(), await database.open()
         await writer.create_thread("user-1", thread_id="t")
         await writer.create_thread("user-1", thread_id="u")
@@ -103,7 +110,10 @@ class TestAtomicBatches(AdapterSuite):
         async with unchanged(store):
             with pytest.raises(OwnershipError):
                 await store.update_messages(
-                    [*[MessageUpdate(n, role="x") for n in names[:-1]], MessageUpdate(names[-1], thread_id="v")]
+                    [
+                        *[MessageUpdate(n, role="x") for n in names[:-1]],
+                        MessageUpdate(names[-1], thread_id="v"),
+                    ]
                 )
             with pytest.raises(OwnershipError):
                 await store.delete_messages([*names, "theirs"], resource_id="user-1")
@@ -197,9 +207,16 @@ class TestConcurrentWrites(AdapterSuite):
             counts.append(thread.message_count)
         assert sum(counts) == 41
 
-    @case("writes.save_against_delete", "6.conditional", "4.6.thread", requires=frozenset({Capability.ATOMIC_BATCH}))
+    @case(
+        "writes.save_against_delete",
+        "6.conditional",
+        "4.6.thread",
+        requires=frozenset({Capability.ATOMIC_BATCH}),
+    )
     async def test_a_save_against_a_delete_leaves_no_orphan(self, database: Database) -> None:
-        """Saves race with the deletion of their thread: each is stored before it or is NotFoundError; nothing is left."""
+        """Saves race with the deletion of their thread: each is stored before it or is NotFoundError;
+        nothing is left.
+        """
         stores = [await database.open(), await database.open()]
         for attempt in range(5):
             await stores[0].create_thread("user-1", thread_id="t")
@@ -216,13 +233,17 @@ class TestConcurrentWrites(AdapterSuite):
 
     @case("writes.one_id_upserted_by_many", "6.conditional", "4.6.keeps")
     async def test_of_many_first_saves_of_one_id_one_place_is_kept(self, database: Database) -> None:
-        """24 tasks save one id at once: one message, one seq and created_at, and its content is one of theirs whole."""
+        """24 tasks save one id at once: one message, one seq and created_at, and its content is one of
+        theirs whole.
+        """
         stores = [await database.open(), await database.open()]
         await stores[0].create_thread("user-1", thread_id="t")
 
         saved = await asyncio.gather(
             *[
-                stores[i % 2].save_messages([NewMessage("t", "user", i, id="m", metadata={"n": i, f"k{i}": i})])
+                stores[i % 2].save_messages(
+                    [NewMessage("t", "user", i, id="m", metadata={"n": i, f"k{i}": i})]
+                )
                 for i in range(24)
             ]
         )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 
 import pytest
+
 import threadkeep
 from threadkeep import (
     Capability,
@@ -33,7 +36,9 @@ class TestCapabilities(AdapterSuite):
 
     @case("capabilities.resolved", "6.fixed")
     async def test_nothing_depends_once_a_store_is_open(self, database: Database) -> None:
-        """An open store has every capability as native, emulated or absent, and has() says which can be used."""
+        """An open store has every capability as native, emulated or absent, and has() says which can be
+        used.
+        """
         store = await database.open()
 
         capabilities = store.capabilities
@@ -46,7 +51,9 @@ class TestCapabilities(AdapterSuite):
 
     @case("capabilities.fixed", "6.fixed")
     async def test_capabilities_do_not_change(self, database: Database) -> None:
-        """What a store can do is the same after work, in a second store, and after close; it cannot be assigned."""
+        """What a store can do is the same after work, in a second store, and after close; it cannot be
+        assigned.
+        """
         store = await database.open()
         before = dict(store.capabilities)
         await filled_thread(store, 3)
@@ -55,11 +62,13 @@ class TestCapabilities(AdapterSuite):
 
         assert dict(store.capabilities) == dict(second.capabilities) == before
         with pytest.raises((AttributeError, TypeError)):
-            store.capabilities[Capability.EXPLAIN] = Support.ABSENT  # type: ignore[index]  # pyright: ignore[reportIndexIssue]  (on purpose)
+            store.capabilities[Capability.EXPLAIN] = Support.ABSENT  # pyright: ignore[reportIndexIssue]  (on purpose)
 
     @case("capabilities.as_declared", "6.spec", "2.spec")
     async def test_a_store_has_what_its_spec_declares(self, database: Database) -> None:
-        """Every capability is as the spec declares it, except where the spec says that it depends on the server."""
+        """Every capability is as the spec declares it, except where the spec says that it depends on the
+        server.
+        """
         store = await database.open()
         declared = threadkeep.Capabilities(database.spec.support)
 
@@ -72,7 +81,9 @@ class TestCapabilities(AdapterSuite):
 
     @case("capabilities.spec", "2.spec")
     async def test_the_spec_is_complete(self, database: Database) -> None:
-        """Name, schemes and contract version are given; the major version is the core's; a named probe exists."""
+        """Name, schemes and contract version are given; the major version is the core's; a named probe
+        exists.
+        """
         spec = database.spec
 
         assert spec.name
@@ -90,7 +101,14 @@ class TestCapabilities(AdapterSuite):
             f"sys.exit(', '.join(sorted(set({drivers!r}) & set(sys.modules))) or 0)"
         )
 
-        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)  # noqa: ASYNC221  (nothing else runs)
+        run = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
 
         assert (run.returncode, run.stderr) == (0, "")
 
@@ -106,20 +124,25 @@ class TestCapabilities(AdapterSuite):
 
     @case("capabilities.refused_by_name", "6.refused")
     async def test_what_is_absent_is_refused_by_name(self, database: Database) -> None:
-        """Each absent capability that the contract refuses is refused before any I/O, naming capability and adapter."""
+        """Each absent capability that the contract refuses is refused before any I/O, naming capability and
+        adapter.
+        """
         store, log = await database.open_logged()
-        attempts = {
+        attempts: dict[Capability, Callable[[], Awaitable[object]]] = {
             Capability.FILTER_OPERATORS: lambda: store.list_threads(where={"k": gte(1)}),
             Capability.ATOMIC_BATCH: lambda: store.save_messages([NewMessage("t", "user", 1)], atomic=True),
             Capability.ATOMIC_MERGE: lambda: store.merge_working_memory("r", {"a": 1}),
-            Capability.EXPLAIN: lambda: store.explain_threads(),
+            Capability.EXPLAIN: store.explain_threads,
         }
         with log.silent():
             for capability, attempt in attempts.items():
                 if not store.capabilities.has(capability):
                     with pytest.raises(UnsupportedCapabilityError) as refused:
                         await attempt()
-                    assert (refused.value.capability, refused.value.adapter) == (capability, database.spec.name)
+                    assert (refused.value.capability, refused.value.adapter) == (
+                        capability,
+                        database.spec.name,
+                    )
 
     @case("capabilities.required_is_never_absent", "6.refused")
     async def test_what_is_required_is_never_refused(self, store: Store) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+
 from threadkeep import (
     AlreadyExistsError,
     InvalidArgumentError,
@@ -36,7 +37,9 @@ class TestClone(AdapterSuite):
 
     @case("clones.copies_messages", "4.9.copy")
     async def test_a_clone_has_copies_of_all_messages_in_order(self, store: Store) -> None:
-        """Copies have new UUIDs, the source's created_at, order, role, type, content and metadata, and rising seq."""
+        """Copies have new UUIDs, the source's created_at, order, role, type, content and metadata, and
+        rising seq.
+        """
         names = await filled_thread(store, 12, tied=True)
         source = await listed(store, "thread-1")
 
@@ -55,7 +58,9 @@ class TestClone(AdapterSuite):
 
     @case("clones.seq_is_new", "4.9.copy", "4.5.seq")
     async def test_what_is_saved_after_a_clone_comes_after_it(self, store: Store) -> None:
-        """A message of the same time saved to a clone afterwards comes last: copies took seq values of their own."""
+        """A message of the same time saved to a clone afterwards comes last: copies took seq values of
+        their own.
+        """
         await filled_thread(store, 20, tied=True)
         clone = await store.clone_thread("thread-1")
 
@@ -67,15 +72,23 @@ class TestClone(AdapterSuite):
 
     @case("clones.thread_record", "4.9.title", "4.9.metadata", "4.9.memory")
     async def test_the_clone_is_a_thread_of_its_own(self, store: Store) -> None:
-        """Title falls back to "Clone of ...", working memory is copied, source metadata is not, times are now."""
+        """Title falls back to "Clone of ...", working memory is copied, source metadata is not, times are
+        now.
+        """
         await filled_thread(store, 3)
-        source = await store.update_thread("thread-1", title="Trip", metadata={"a": 1}, working_memory="# notes")
+        source = await store.update_thread(
+            "thread-1", title="Trip", metadata={"a": 1}, working_memory="# notes"
+        )
 
         clone = (await store.clone_thread("thread-1")).thread
 
         assert await store.get_thread(clone.id) == clone
         assert UUID(clone.id).version == 7
-        assert (clone.resource_id, clone.title, clone.working_memory) == ("user-1", "Clone of Trip", "# notes")
+        assert (clone.resource_id, clone.title, clone.working_memory) == (
+            "user-1",
+            "Clone of Trip",
+            "# notes",
+        )
         assert list(clone.metadata) == ["clone"]
         assert clone.message_count == 3
         assert clone.created_at == clone.updated_at > source.updated_at
@@ -83,7 +96,9 @@ class TestClone(AdapterSuite):
 
     @case("clones.metadata", "4.9.metadata")
     async def test_clone_metadata_names_the_source(self, store: Store) -> None:
-        """metadata.clone holds exactly sourceThreadId, clonedAt (ISO, UTC) and lastMessageId; given metadata stays."""
+        """metadata.clone holds exactly sourceThreadId, clonedAt (ISO, UTC) and lastMessageId; given
+        metadata stays.
+        """
         names = await filled_thread(store, 3)
 
         clone = (await store.clone_thread("thread-1", metadata={"b": 2, "clone": "mine", "c": None})).thread
@@ -130,7 +145,9 @@ class TestClone(AdapterSuite):
 
     @case("clones.filters", "4.9.limit", "5.2.dates", "3.empty_list")
     async def test_filters_choose_the_messages_and_the_limit_comes_last(self, store: Store) -> None:
-        """created and message_ids choose, both must hold, unknown ids are skipped, [] copies none; then the limit."""
+        """created and message_ids choose, both must hold, unknown ids are skipped, [] copies none; then the
+        limit.
+        """
         names = await filled_thread(store, 8)
         other = await filled_thread(store, 2, thread_id="thread-2")
         chosen = [names[6], "unknown", names[1], names[3], other[0], names[1]]
@@ -172,9 +189,13 @@ class TestClone(AdapterSuite):
         await filled_thread(store, 10)
         clone = await store.clone_thread("thread-1", thread_id="copy")
 
-        for query in ({"where": {"even": True}}, {"where": {"index": 7}}, {"created": TimeRange(at(3), at(5))}):
-            source = await store.list_messages("thread-1", with_total=True, **query)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (each is legal)
-            copy = await store.list_messages("copy", with_total=True, **query)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (each is legal)
+        for query in (
+            {"where": {"even": True}},
+            {"where": {"index": 7}},
+            {"created": TimeRange(at(3), at(5))},
+        ):
+            source = await store.list_messages("thread-1", with_total=True, **query)  # pyright: ignore[reportArgumentType]  (each is legal)
+            copy = await store.list_messages("copy", with_total=True, **query)  # pyright: ignore[reportArgumentType]  (each is legal)
             assert ids(copy) == [clone.id_map[name] for name in ids(source)]
             assert copy.total == source.total
         assert [m.id async for m in store.iter_messages("copy", per_page=3)] == list(clone.id_map.values())
@@ -230,7 +251,9 @@ class TestClone(AdapterSuite):
 
     @case("clones.taken_id", "4.9.errors", "7.repeat")
     async def test_a_taken_id_is_an_error(self, store: Store) -> None:
-        """A taken id is AlreadyExistsError, the source's own id and another owner's too; nothing is written."""
+        """A taken id is AlreadyExistsError, the source's own id and another owner's too; nothing is
+        written.
+        """
         await filled_thread(store, 2)
         await store.create_thread("user-2", thread_id="theirs")
 
@@ -255,10 +278,11 @@ class TestClone(AdapterSuite):
         """Bad ids, titles, limits, metadata, ranges and message ids are errors; nothing is written."""
         await filled_thread(store, 2)
         wrong: list[dict[str, Any]] = [
-            {"thread_id": ""}, {"thread_id": "x" * 256}, {"to_resource_id": ""}, {"title": "x" * 1001}, {"title": 7},
-            {"message_limit": -1}, {"message_limit": 1.5}, {"message_limit": True}, {"message_limit": 2**63},
-            {"metadata": []}, {"metadata": {"a": float("nan")}}, {"created": (NOON, NOON)}, {"message_ids": [""]},
-            {"message_ids": [7]}, {"message_ids": {"$ne": ""}}, {"return_messages": 1}, {"resource_id": 7},
+            {"thread_id": ""}, {"thread_id": "x" * 256}, {"to_resource_id": ""}, {"title": "x" * 1001},
+            {"title": 7}, {"message_limit": -1}, {"message_limit": 1.5}, {"message_limit": True},
+            {"message_limit": 2**63}, {"metadata": []}, {"metadata": {"a": float("nan")}},
+            {"created": (NOON, NOON)}, {"message_ids": [""]}, {"message_ids": [7]},
+            {"message_ids": {"$ne": ""}}, {"return_messages": 1}, {"resource_id": 7},
             {"created": TimeRange(start=NOON.replace(tzinfo=None))}, {"metadata": {"a": "x" * 65 * 1024}},
         ]  # fmt: skip
         async with unchanged(store):
@@ -268,7 +292,9 @@ class TestClone(AdapterSuite):
 
     @case("clones.metadata_limit", "4.4.merged", "4.9.metadata")
     async def test_the_limit_holds_with_the_clone_key(self, store: Store) -> None:
-        """Metadata that is within 64 KiB alone and beyond with metadata.clone is refused; nothing is written."""
+        """Metadata that is within 64 KiB alone and beyond with metadata.clone is refused; nothing is
+        written.
+        """
         await filled_thread(store, 2)
         almost = {"a": "x" * (64 * 1024 - 10)}
 
@@ -282,7 +308,7 @@ class TestCloneHelpers(AdapterSuite):
 
     @case("clones.helpers.metadata", "4.9.helpers")
     async def test_a_clone_knows_its_origin(self, store: Store) -> None:
-        """get_clone_metadata gives source, time and last message; is_clone tells clones from other threads."""
+        """get_clone_metadata gives source, time and last message; is_clone tells clones from others."""
         names = await filled_thread(store, 2)
         clone = (await store.clone_thread("thread-1")).thread
         source = await store.get_thread("thread-1")
@@ -301,7 +327,8 @@ class TestCloneHelpers(AdapterSuite):
     async def test_other_metadata_under_clone_makes_no_clone(self, store: Store) -> None:
         """Metadata whose "clone" is no clone record is no clone, and breaks no helper."""
         wrong: list[Any] = [
-            True, 1, "x", [], {}, {"sourceThreadId": "a"}, {"sourceThreadId": 1, "clonedAt": "x", "lastMessageId": None},
+            True, 1, "x", [], {}, {"sourceThreadId": "a"},
+            {"sourceThreadId": 1, "clonedAt": "x", "lastMessageId": None},
             {"sourceThreadId": "a", "clonedAt": "yesterday", "lastMessageId": None},
             {"sourceThreadId": "a", "clonedAt": "2024-01-01T00:00:00", "lastMessageId": None},
             {"sourceThreadId": "a", "clonedAt": "2024-01-01T00:00:00Z", "lastMessageId": 7},
@@ -315,7 +342,9 @@ class TestCloneHelpers(AdapterSuite):
 
     @case("clones.helpers.source", "4.9.helpers")
     async def test_the_source_is_found_while_it_exists(self, store: Store) -> None:
-        """get_source_thread gives the source thread; None for no clone, an unknown id, or a source that is gone."""
+        """get_source_thread gives the source thread; None for no clone, an unknown id, or a source that is
+        gone.
+        """
         await filled_thread(store, 1)
         clone = (await store.clone_thread("thread-1")).thread
 
@@ -327,7 +356,9 @@ class TestCloneHelpers(AdapterSuite):
 
     @case("clones.helpers.list", "4.9.helpers")
     async def test_all_direct_clones_are_listed_oldest_first(self, store: Store) -> None:
-        """list_clones gives the threads cloned from this one, of all owners, oldest first, no clones of clones."""
+        """list_clones gives the threads cloned from this one, of all owners, oldest first, no clones of
+        clones.
+        """
         await filled_thread(store, 1)
         await filled_thread(store, 1, thread_id="thread-2")
         first = await store.clone_thread("thread-1", thread_id="z")
@@ -343,7 +374,9 @@ class TestCloneHelpers(AdapterSuite):
 
     @case("clones.helpers.history", "4.9.helpers")
     async def test_the_history_goes_back_to_the_first_ancestor(self, store: Store) -> None:
-        """get_clone_history gives the first ancestor first and the thread itself last; of an unknown thread nothing."""
+        """get_clone_history gives the first ancestor first and the thread itself last; of an unknown thread
+        nothing.
+        """
         await filled_thread(store, 1)
         await store.clone_thread("thread-1", thread_id="b")
         await store.clone_thread("b", thread_id="c")
@@ -354,7 +387,7 @@ class TestCloneHelpers(AdapterSuite):
 
     @case("clones.helpers.history_stops", "4.9.helpers")
     async def test_the_history_stops_at_a_missing_ancestor_and_at_a_cycle(self, store: Store) -> None:
-        """A missing ancestor ends the history; threads that name each other as source do not loop for ever."""
+        """A missing ancestor ends the history; threads that name each other as source do not loop."""
         await filled_thread(store, 1)
         await store.clone_thread("thread-1", thread_id="b")
         await store.clone_thread("b", thread_id="c")
@@ -365,7 +398,9 @@ class TestCloneHelpers(AdapterSuite):
             clone = {"sourceThreadId": origin, "clonedAt": "2024-01-01T00:00:00Z", "lastMessageId": None}
             moment = datetime(2024, 1, 1, tzinfo=UTC)
             await store.save_thread(
-                Thread(id=name, resource_id="r", metadata={"clone": clone}, created_at=moment, updated_at=moment)
+                Thread(
+                    id=name, resource_id="r", metadata={"clone": clone}, created_at=moment, updated_at=moment
+                )
             )
         assert ids(await store.get_clone_history("x")) == ["y", "x"]
         assert ids(await store.get_clone_history("self")) == ["self"]

@@ -18,6 +18,7 @@ from threadkeep import (
     NotFoundError,
     Store,
     ThreadkeepError,
+    UnsupportedCapabilityError,
 )
 
 from ..cases import case
@@ -45,6 +46,9 @@ def _writers(calls: Callable[[int], Sequence[Ask]]) -> list[Plan]:
 def _all_succeeded(found: Sequence[Outcomes]) -> list[Any]:
     results = flat(found)
     failed = [result for result in results if isinstance(result, ThreadkeepError)]
+    for error in failed:
+        if isinstance(error, UnsupportedCapabilityError):  # all were refused, which is for the case to see
+            raise error
     assert failed == [], "some of the writers failed"
     return results
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+
 from threadkeep import InvalidArgumentError, MessageUpdate, NewMessage, Resource, Store, Thread
 
 from ..cases import case
@@ -54,7 +55,9 @@ async def metadata_round_trip(store: Store, metadata: dict[str, Any]) -> None:
     (saved,) = await store.save_messages([NewMessage(thread.id, "user", 0, metadata=metadata)])
     exactly(saved.metadata, metadata)
     exactly((await store.get_messages([saved.id]))[0].metadata, metadata)
-    exactly((await store.update_resource("user-1", metadata=metadata, replace_metadata=True)).metadata, metadata)
+    exactly(
+        (await store.update_resource("user-1", metadata=metadata, replace_metadata=True)).metadata, metadata
+    )
     resource = await store.get_resource("user-1")
     assert resource is not None
     exactly(resource.metadata, metadata)
@@ -65,7 +68,9 @@ class TestStrings(AdapterSuite):
 
     @case("strings.hostile_everywhere", "4.exact", "4.1.compare", "5.4.injection")
     async def test_hostile_strings_are_ordinary_ids_roles_types_and_titles(self, store: Store) -> None:
-        """Every hostile string is an id of a resource, thread and message, a role, a type and a title, found by itself."""
+        """Every hostile string is an id of a resource, thread and message, a role, a type and a title,
+        found by itself.
+        """
         for text in HOSTILE:
             await store.create_thread(text, thread_id=text, title=text)
             await store.save_messages([NewMessage(text, text, text, id=text, type=text, resource_id=text)])
@@ -84,7 +89,9 @@ class TestStrings(AdapterSuite):
 
     @case("strings.longest", "4.1.length")
     async def test_the_longest_strings_are_legal(self, store: Store) -> None:
-        """255 characters of four bytes each for ids, roles and types, 1,000 for titles: stored, filtered, paged."""
+        """255 characters of four bytes each for ids, roles and types, 1,000 for titles: stored, filtered,
+        paged.
+        """
         long = "\U0001f600" * 255
         await store.create_thread(long, thread_id=long, title="\U0001f600" * 1000, metadata={"k" * 128: long})
         await store.save_messages([NewMessage(long, long, 0, id=long, type=long, metadata={"k" * 128: long})])
@@ -92,7 +99,9 @@ class TestStrings(AdapterSuite):
         thread = await store.get_thread(long)
         assert thread is not None
         assert thread.title == "\U0001f600" * 1000
-        assert ids(await store.list_threads(resource_id=long, where={"k" * 128: long}, order_by="updated_at")) == [long]
+        assert ids(
+            await store.list_threads(resource_id=long, where={"k" * 128: long}, order_by="updated_at")
+        ) == [long]
         page = await store.list_messages(long, where={"k" * 128: long})
         assert (ids(page), page.items[0].role, page.items[0].type) == ([long], long, long)
 
@@ -102,12 +111,10 @@ class TestStrings(AdapterSuite):
         await store.create_thread("user-1", thread_id="t")
         async with unchanged(store):
             for bad in ("", "x" * 256):
-                for arguments in (
-                    {"resource_id": bad},
-                    {"resource_id": "user-1", "thread_id": bad},
-                ):
-                    with pytest.raises(InvalidArgumentError):
-                        await store.create_thread(**arguments)
+                with pytest.raises(InvalidArgumentError):
+                    await store.create_thread(bad)
+                with pytest.raises(InvalidArgumentError):
+                    await store.create_thread("user-1", thread_id=bad)
                 for message in (
                     NewMessage("t", "user", 0, id=bad),
                     NewMessage(bad, "user", 0),
@@ -117,7 +124,11 @@ class TestStrings(AdapterSuite):
                 ):
                     with pytest.raises(InvalidArgumentError):
                         await store.save_messages([message])
-                for change in (MessageUpdate("m", role=bad), MessageUpdate("m", type=bad), MessageUpdate(bad, role="x")):
+                for change in (
+                    MessageUpdate("m", role=bad),
+                    MessageUpdate("m", type=bad),
+                    MessageUpdate(bad, role="x"),
+                ):
                     with pytest.raises(InvalidArgumentError):
                         await store.update_messages([change])
             for title in ("x" * 1001, None, 7):
@@ -150,7 +161,7 @@ class TestStrings(AdapterSuite):
                     {"resource_id": "user-1", "metadata": {bad: 1}},
                 ):
                     with pytest.raises(InvalidArgumentError):
-                        await store.create_thread(**arguments)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (on purpose)
+                        await store.create_thread(**arguments)  # pyright: ignore[reportArgumentType]  (on purpose)
                 with pytest.raises(InvalidArgumentError):
                     await store.get_thread(bad)
                 with pytest.raises(InvalidArgumentError):
@@ -158,8 +169,28 @@ class TestStrings(AdapterSuite):
 
     @case("strings.ids_compare_exactly", "4.1.compare")
     async def test_ids_are_equal_only_code_point_by_code_point(self, store: Store) -> None:
-        """Ids that differ in case, accents, normalisation, trailing spaces or invisible characters are different."""
-        names = ("a", "A", "a ", " a", "á", "a\u0301", "a\u200b", "ａ", "\ufeffa", "a\x01", "ß", "ss", "ẞ", "İ", "i", "ı", "I")
+        """Ids that differ in case, accents, normalisation, trailing spaces or invisible characters are
+        different.
+        """
+        names = (
+            "a",
+            "A",
+            "a ",
+            " a",
+            "á",
+            "a\u0301",
+            "a\u200b",
+            "ａ",
+            "\ufeffa",
+            "a\x01",
+            "ß",
+            "ss",
+            "ẞ",
+            "İ",
+            "i",
+            "ı",
+            "I",
+        )
         for name in names:
             await store.create_thread("user-1", thread_id=name, title=name)
         await store.save_messages([NewMessage("a", "user", name, id=name) for name in names])
@@ -179,12 +210,20 @@ class TestStrings(AdapterSuite):
         class Text(str):
             __slots__ = ()
 
-        await store.create_thread(Text("user-1"), thread_id=Text("t"), title=Text("title"), metadata={Text("k"): Text("v")})
+        await store.create_thread(
+            Text("user-1"), thread_id=Text("t"), title=Text("title"), metadata={Text("k"): Text("v")}
+        )
         await store.save_messages([NewMessage("t", Text("user"), Text("content"), id="m")])
 
         thread, (message,) = await store.get_thread("t"), await store.get_messages(["m"])
         assert thread is not None
-        for value in (thread.id, thread.resource_id, thread.title, *thread.metadata, *thread.metadata.values()):
+        for value in (
+            thread.id,
+            thread.resource_id,
+            thread.title,
+            *thread.metadata,
+            *thread.metadata.values(),
+        ):
             assert type(value) is str
         assert (type(message.role), type(message.content)) == (str, str)
         assert ids(await store.list_threads(where={"k": Text("v")})) == ["t"]
@@ -201,7 +240,9 @@ class TestContent(AdapterSuite):
 
     @case("content.unknown_keys", "4.3.any")
     async def test_nothing_in_content_is_interpreted(self, store: Store) -> None:
-        """Unknown keys, keys that look like operators, classes, references and decorations come back as they were."""
+        """Unknown keys, keys that look like operators, classes, references and decorations come back as
+        they were.
+        """
         await content_round_trip(
             store,
             {
@@ -225,7 +266,9 @@ class TestContent(AdapterSuite):
     @case("content.key_order", "4.exact")
     async def test_keys_keep_their_order(self, store: Store) -> None:
         """Objects come back with their keys in the order they had."""
-        await content_round_trip(store, {"z": 1, "a": {"y": 1, "b": 2, "1": 3, "0": 4}, "m": [{"q": 1, "c": 2}]})
+        await content_round_trip(
+            store, {"z": 1, "a": {"y": 1, "b": 2, "1": 3, "0": 4}, "m": [{"q": 1, "c": 2}]}
+        )
 
     @case("content.big_integers", "4.3.any")
     async def test_integers_of_any_size_survive(self, store: Store) -> None:
@@ -252,7 +295,9 @@ class TestContent(AdapterSuite):
         """Lone surrogates in texts and keys come back, and the messages around them can be read."""
         await store.create_thread("user-1", thread_id="around")
         await add(store, "around", "before")
-        await store.save_messages([NewMessage("around", "user", {"\udfff": ["\ud800", "a\udc00b", "\udc00\ud800"]}, id="odd")])
+        await store.save_messages(
+            [NewMessage("around", "user", {"\udfff": ["\ud800", "a\udc00b", "\udc00\ud800"]}, id="odd")]
+        )
         await add(store, "around", "after")
 
         page = await store.list_messages("around")
@@ -263,7 +308,9 @@ class TestContent(AdapterSuite):
 
     @case("content.surrogate_pairs", "4.3.any")
     async def test_a_surrogate_pair_is_the_character_it_encodes(self, store: Store) -> None:
-        """JSON cannot tell a high and a low surrogate in a row from the character they encode: every call gives that."""
+        """JSON cannot tell a high and a low surrogate in a row from the character they encode: every call
+        gives that.
+        """
         await store.create_thread("user-1", thread_id="t")
 
         (saved,) = await store.save_messages([NewMessage("t", "user", "\ud83d\ude00", id="m")])
@@ -305,7 +352,19 @@ class TestContent(AdapterSuite):
     async def test_what_json_does_not_have_is_refused(self, store: Store) -> None:
         """Bytes, sets, tuples, dates, objects and keys that are no strings are errors, never converted."""
         await store.create_thread("user-1", thread_id="t")
-        wrong: list[Any] = [b"x", {1}, (1,), NOON, object(), 1j, {1: "a"}, {None: 1}, {True: 1}, [{"a": (1,)}], {"a": {2: 3}}]
+        wrong: list[Any] = [
+            b"x",
+            {1},
+            (1,),
+            NOON,
+            object(),
+            1j,
+            {1: "a"},
+            {None: 1},
+            {True: 1},
+            [{"a": (1,)}],
+            {"a": {2: 3}},
+        ]
         async with unchanged(store):
             for content in wrong:
                 with pytest.raises(InvalidArgumentError):
@@ -323,7 +382,9 @@ class TestMetadata(AdapterSuite):
     @case("metadata.nested", "4.4.nested", "4.exact")
     async def test_nested_values_and_nulls_are_kept(self, store: Store) -> None:
         """Objects, lists, empty ones and nulls inside metadata come back, in order."""
-        await metadata_round_trip(store, {"z": None, "a": {"y": [1, {"x": None}], "b": {}}, "l": [], "t": [True, [None]]})
+        await metadata_round_trip(
+            store, {"z": None, "a": {"y": [1, {"x": None}], "b": {}}, "l": [], "t": [True, [None]]}
+        )
         await metadata_round_trip(store, {})
 
     @case("metadata.numbers", "4.4.numbers", "4.exact")
@@ -335,7 +396,9 @@ class TestMetadata(AdapterSuite):
     @case("metadata.hostile", "4.exact", "5.4.injection")
     async def test_hostile_keys_and_values_are_kept(self, store: Store) -> None:
         """Every hostile string is a key and a value of metadata."""
-        await metadata_round_trip(store, {text: text for text in HOSTILE} | {"$set": {"$inc": 1}, "a.b.c": 1, "": ""})
+        await metadata_round_trip(
+            store, {text: text for text in HOSTILE} | {"$set": {"$inc": 1}, "a.b.c": 1, "": ""}
+        )
 
     @case("metadata.depth", "4.4.limits")
     async def test_64_levels_are_legal_and_more_are_not(self, store: Store) -> None:
@@ -359,13 +422,15 @@ class TestMetadata(AdapterSuite):
 
     @case("metadata.illegal", "4.4.limits", "4.4.numbers", "3.validate")
     async def test_what_breaks_a_rule_is_refused(self, store: Store) -> None:
-        """No object, NaN, infinities, integers beyond int64, bytes, tuples, keys that are no strings: nothing written."""
+        """No object, NaN, infinities, integers beyond int64, bytes, tuples, keys that are no strings:
+        nothing written.
+        """
         await store.create_thread("user-1", thread_id="t")
         await add(store, "t", "m")
         wrong: list[Any] = [
             [], "x", 7, True, [("a", 1)], {"a": float("nan")}, {"a": {"b": [float("inf")]}}, {"a": 2**63},
-            {"a": -(2**63) - 1}, {"a": [10**100]}, {"a": b"x"}, {"a": (1,)}, {"a": {1}}, {1: 1}, {None: 1}, {"a": {2: 1}},
-            {"a": NOON}, {"a": object()},
+            {"a": -(2**63) - 1}, {"a": [10**100]}, {"a": b"x"}, {"a": (1,)}, {"a": {1}}, {1: 1}, {None: 1},
+            {"a": {2: 1}}, {"a": NOON}, {"a": object()},
         ]  # fmt: skip
         async with unchanged(store):
             for metadata in wrong:
@@ -381,7 +446,9 @@ class TestMetadata(AdapterSuite):
                     await store.update_resource("user-1", metadata=metadata)
                 with pytest.raises(InvalidArgumentError):
                     await store.save_thread(
-                        Thread(id="t", resource_id="user-1", metadata=metadata, created_at=NOON, updated_at=NOON)
+                        Thread(
+                            id="t", resource_id="user-1", metadata=metadata, created_at=NOON, updated_at=NOON
+                        )
                     )
                 with pytest.raises(InvalidArgumentError):
                     await store.save_resource(
@@ -390,15 +457,19 @@ class TestMetadata(AdapterSuite):
 
     @case("metadata.null_deletes_nothing", "4.7.shallow", "5.4.null")
     async def test_a_null_is_a_value_on_insert_and_on_update(self, store: Store) -> None:
-        """{"a": None} is stored, found as null, and still there after an update that sets it to null again."""
+        """{"a": None} is stored, found as null, and still there after an update that sets it again."""
         await store.create_thread("user-1", thread_id="t", metadata={"a": None})
         await add(store, "t", "m", metadata={"a": None})
 
         await store.update_thread("t", metadata={"a": None, "b": 1})
         await store.update_messages([MessageUpdate("m", metadata={"a": None, "b": 1})])
 
-        assert [t.metadata for t in (await store.list_threads(where={"a": None})).items] == [{"a": None, "b": 1}]
-        assert [m.metadata for m in (await store.list_messages("t", where={"a": None})).items] == [{"a": None, "b": 1}]
+        assert [t.metadata for t in (await store.list_threads(where={"a": None})).items] == [
+            {"a": None, "b": 1}
+        ]
+        assert [m.metadata for m in (await store.list_messages("t", where={"a": None})).items] == [
+            {"a": None, "b": 1}
+        ]
 
 
 class TestCopies(AdapterSuite):
@@ -406,7 +477,9 @@ class TestCopies(AdapterSuite):
 
     @case("copies.on_write", "4.plain")
     async def test_changing_what_was_given_changes_nothing_stored(self, store: Store) -> None:
-        """Dicts and lists are copied on write: the caller's later changes, also to what was returned, stay outside."""
+        """Dicts and lists are copied on write: the caller's later changes, also to what was returned, stay
+        outside.
+        """
         content: dict[str, Any] = {"a": [1]}
         metadata: dict[str, Any] = {"b": {"c": [2]}}
         thread = await store.create_thread("user-1", thread_id="t", metadata=metadata)
@@ -421,7 +494,11 @@ class TestCopies(AdapterSuite):
         (message,) = await store.get_messages(["m"])
         stored = await store.get_thread("t")
         assert stored is not None
-        assert (message.content, message.metadata, stored.metadata) == ({"a": [1]}, {"b": {"c": [2]}}, {"b": {"c": [2]}})
+        assert (message.content, message.metadata, stored.metadata) == (
+            {"a": [1]},
+            {"b": {"c": [2]}},
+            {"b": {"c": [2]}},
+        )
 
     @case("copies.on_read", "4.plain")
     async def test_each_read_is_fresh(self, store: Store) -> None:
@@ -439,7 +516,11 @@ class TestCopies(AdapterSuite):
 
         assert second.content == {"a": [{"b": 1}]}
         assert again.metadata == {"a": {"b": [1]}}
-        assert (type(second.content), type(second.content["a"]), type(again.metadata["a"])) == (dict, list, dict)
+        assert (type(second.content), type(second.content["a"]), type(again.metadata["a"])) == (
+            dict,
+            list,
+            dict,
+        )
 
     @case("copies.immutable", "4.plain")
     async def test_models_are_immutable(self, store: Store) -> None:
@@ -459,7 +540,9 @@ class TestCopies(AdapterSuite):
     async def test_what_is_read_is_json(self, store: Store) -> None:
         """Everything read can be written as JSON by the standard library: no driver's types inside."""
         await store.create_thread("user-1", thread_id="t", metadata={"a": [1, 1.5, None, {"b": "x"}]})
-        await store.save_messages([NewMessage("t", "user", {"a": [1, 2**40, True]}, metadata={"i": 2**40}, id="m")])
+        await store.save_messages(
+            [NewMessage("t", "user", {"a": [1, 2**40, True]}, metadata={"i": 2**40}, id="m")]
+        )
 
         (message,), thread = await store.get_messages(["m"]), await store.get_thread("t")
         assert thread is not None

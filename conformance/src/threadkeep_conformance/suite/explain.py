@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 import pytest
+
 from threadkeep import Capability, Explanation, Include, InvalidArgumentError, Store, Support, TimeRange
 
 from ..cases import case
@@ -23,7 +24,9 @@ class TestExplain(AdapterSuite):
 
     @case("explain.same_arguments", "3.explain")
     async def test_explain_takes_the_arguments_of_the_lists(self, store: Store) -> None:
-        """The signatures are those of list_messages and list_threads, and every query that can be listed is explained."""
+        """The signatures are those of list_messages and list_threads, and every query that can be listed is
+        explained.
+        """
         for ours, theirs in (("explain_messages", "list_messages"), ("explain_threads", "list_threads")):
             mine = inspect.signature(getattr(Store, ours)).parameters
             assert list(mine) == list(inspect.signature(getattr(Store, theirs)).parameters)
@@ -42,7 +45,13 @@ class TestExplain(AdapterSuite):
             assert isinstance(await store.explain_messages(**query), Explanation)
         threads: list[dict[str, Any]] = [
             {},
-            {"resource_id": "user-1", "where": {"a": 1}, "order_by": "updated_at", "order": "asc", "with_total": True},
+            {
+                "resource_id": "user-1",
+                "where": {"a": 1},
+                "order_by": "updated_at",
+                "order": "asc",
+                "with_total": True,
+            },
             {"per_page": None},
             {"per_page": 0},
         ]
@@ -51,7 +60,9 @@ class TestExplain(AdapterSuite):
 
     @case("explain.says_who_does_what", "5.5.explain", "6.spec")
     async def test_the_parts_are_those_declared(self, database: Database) -> None:
-        """filter, order and limit are native or emulated, as metadata_pushdown declares; filter is None without one."""
+        """filter, order and limit are native or emulated, as metadata_pushdown declares; filter is None
+        without one.
+        """
         store = await database.open()
         await filled_thread(store, 30)
         pushdown = store.capabilities.pushdown
@@ -60,7 +71,11 @@ class TestExplain(AdapterSuite):
             await store.explain_threads(resource_id="user-1", where={"k": 1}, per_page=3),
         ):
             assert filtered.adapter == database.spec.name
-            assert (filtered.filter, filtered.order, filtered.limit) == (pushdown.filter, pushdown.order, pushdown.limit)
+            assert (filtered.filter, filtered.order, filtered.limit) == (
+                pushdown.filter,
+                pushdown.order,
+                pushdown.limit,
+            )
             assert all(isinstance(line, str) for line in (*filtered.plan, *filtered.indexes))
             assert filtered.plan
         for plain in (await store.explain_messages("thread-1"), await store.explain_threads()):
@@ -69,14 +84,17 @@ class TestExplain(AdapterSuite):
 
     @case("explain.names_an_index", "5.5.explain")
     async def test_a_native_filter_uses_an_index(self, database: Database) -> None:
-        """Where the filter is native, one equality within a thread or a resource uses an index, for any key."""
+        """Where the filter is native, one equality within a thread or a resource uses an index, for any
+        key.
+        """
         store = await database.open()
         await filled_thread(store, 200)
+        await store.explain_messages("thread-1", where={"index": 7})
         if store.capabilities.pushdown.filter is not Support.NATIVE:
             return  # nothing is claimed; the pushdown cases look at what is transferred
         for query in ({"threads": "thread-1"}, {"resource_id": "user-1"}):
             for key in ("index", "even", "unknown"):
-                explanation = await store.explain_messages(**query, where={key: 7}, per_page=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (each is legal)
+                explanation = await store.explain_messages(**query, where={key: 7}, per_page=5)  # pyright: ignore[reportArgumentType]  (each is legal)
                 assert explanation.indexes, f"no index for {query} and {key}: {explanation.plan}"
 
     @case("explain.changes_nothing", "5.5.explain")
@@ -103,4 +121,4 @@ class TestExplain(AdapterSuite):
             with pytest.raises(InvalidArgumentError):
                 await store.explain_messages(**query)
         with pytest.raises(InvalidArgumentError):
-            await store.explain_threads(order_by="title")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (on purpose)
+            await store.explain_threads(order_by="title")  # pyright: ignore[reportArgumentType]  (on purpose)

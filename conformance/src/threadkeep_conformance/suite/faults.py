@@ -127,14 +127,13 @@ class TestServer(AdapterSuite):
         probe, url = server
         async with threadkeep.open(url) as store:
             await store.create_thread("user-1", thread_id=THREAD)
-            load = Load(store)
-            await load.until(lambda load: len(load.acknowledged()) >= 20)
-            await probe.kill(url)
-            await load.until(lambda load: len(load.errors()) >= 4)
-            await probe.start(url)
-            before = len(load.acknowledged())
-            await load.until(lambda load: len(load.acknowledged()) >= before + 20)
-            await load.stop()
+            async with Load(store) as load:
+                await load.until(lambda load: len(load.acknowledged()) >= 20)
+                await probe.kill(url)
+                await load.until(lambda load: len(load.errors()) >= 4)
+                await probe.start(url)
+                before = len(load.acknowledged())
+                await load.until(lambda load: len(load.acknowledged()) >= before + 20)
             await load.check(store, atomic=store.capabilities.has(Capability.ATOMIC_BATCH))
 
     @case("faults.connections_cut", "7.recovery", "7.outcome")
@@ -143,14 +142,13 @@ class TestServer(AdapterSuite):
         probe, url = server
         async with threadkeep.open(url) as store:
             await store.create_thread("user-1", thread_id=THREAD)
-            load = Load(store)
-            for _ in range(3):
+            async with Load(store) as load:
+                for _ in range(3):
+                    before = len(load.acknowledged())
+                    await load.until(lambda load, before=before: len(load.acknowledged()) >= before + 10)
+                    await probe.cut_connections(url)
                 before = len(load.acknowledged())
-                await load.until(lambda load, before=before: len(load.acknowledged()) >= before + 10)
-                await probe.cut_connections(url)
-            before = len(load.acknowledged())
-            await load.until(lambda load: len(load.acknowledged()) >= before + 10)
-            await load.stop()
+                await load.until(lambda load: len(load.acknowledged()) >= before + 10)
             await probe.cut_connections(url)
             await recovered(lambda: store.get_thread(THREAD))
             await load.check(store, atomic=store.capabilities.has(Capability.ATOMIC_BATCH))

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+
 from threadkeep import (
     Capability,
     InvalidArgumentError,
@@ -33,7 +34,8 @@ __all__ = ["TestFilterChecks", "TestFilterEquality", "TestFilterOperators", "Tes
 
 ABSENT = object()
 MIXED: tuple[Any, ...] = (
-    ABSENT, None, False, True, 0, 1, 1.5, -1, "", "0", "1", "1.0", "true", "null", "None", [], [1], [None], {}, {"x": 1}
+    ABSENT, None, False, True, 0, 1, 1.5, -1, "", "0", "1", "1.0", "true", "null", "None",
+    [], [1], [None], {}, {"x": 1},
 )  # fmt: skip
 """One value of every kind that some database confuses with another."""
 
@@ -42,7 +44,9 @@ async def values_stored(store: Store, values: tuple[Any, ...], key: str = "k") -
     """One message and one thread for each value, named by its index, without the key for ABSENT."""
     await store.create_thread("user-1", thread_id="t")
     rows: list[dict[str, Any]] = [{} if value is ABSENT else {key: value} for value in values]
-    await store.save_messages([NewMessage("t", "user", 0, id=f"{i}", metadata=row) for i, row in enumerate(rows)])
+    await store.save_messages(
+        [NewMessage("t", "user", 0, id=f"{i}", metadata=row) for i, row in enumerate(rows)]
+    )
     for index, row in enumerate(rows):
         await store.create_thread("user-2", thread_id=f"{index}", metadata=row, created_at=at(index))
 
@@ -81,7 +85,20 @@ class TestFilterEquality(AdapterSuite):
     @case("messages.filter.str_is_not_number", "5.4.typed")
     async def test_a_string_is_not_the_number_it_looks_like(self, store: Store) -> None:
         """Numeric-looking strings match themselves alone, whole: no cast, no trimming."""
-        values: tuple[Any, ...] = ("1", 1, " 1", "1 ", "1.0", "01", "1e3", 1000, "1000", "2024_123", 2024, "2024123")
+        values: tuple[Any, ...] = (
+            "1",
+            1,
+            " 1",
+            "1 ",
+            "1.0",
+            "01",
+            "1e3",
+            1000,
+            "1000",
+            "2024_123",
+            2024,
+            "2024123",
+        )
         await values_stored(store, values)
 
         for index, value in enumerate(values):
@@ -100,7 +117,11 @@ class TestFilterEquality(AdapterSuite):
     @case("messages.filter.neighbours_of_2_to_the_53", "5.4.typed")
     async def test_neighbouring_large_integers_differ(self, store: Store) -> None:
         """2**53, 2**53 + 1 and their neighbours up to int64 match themselves alone."""
-        values = tuple(2**53 + d for d in range(-2, 4)) + tuple(2**63 - 1 - d for d in range(4)) + (-(2**63), 1 - 2**63)
+        values = (
+            tuple(2**53 + d for d in range(-2, 4))
+            + tuple(2**63 - 1 - d for d in range(4))
+            + (-(2**63), 1 - 2**63)
+        )
         await values_stored(store, values)
 
         for index, value in enumerate(values):
@@ -164,11 +185,32 @@ class TestFilterEquality(AdapterSuite):
     @case("messages.filter.strings_by_code_point", "4.1.compare", "5.4.typed")
     async def test_strings_are_equal_only_code_point_by_code_point(self, store: Store) -> None:
         """No case folding, no accents dropped, no normalisation, no trimming, no collation."""
-        values = ("a", "A", "á", "a\u0301", "\u00e1 ", "ß", "ss", "SS", "ﬁ", "fi", "İ", "i", "I", "ı", "a ", " a", "", " ")
+        values = (
+            "a",
+            "A",
+            "á",
+            "a\u0301",
+            "\u00e1 ",
+            "ß",
+            "ss",
+            "SS",
+            "ﬁ",
+            "fi",
+            "İ",
+            "i",
+            "I",
+            "ı",
+            "a ",
+            " a",
+            "",
+            " ",
+        )
         await values_stored(store, values)
 
         for index, value in enumerate(values):
-            assert await matching(store, {"k": value}) == {i for i, other in enumerate(values) if other == value} | {index}
+            assert await matching(store, {"k": value}) == {
+                i for i, other in enumerate(values) if other == value
+            } | {index}
 
     @case("messages.filter.hostile_values", "5.4.injection", "5.4.typed")
     async def test_hostile_values_match_themselves_alone(self, store: Store) -> None:
@@ -182,7 +224,16 @@ class TestFilterEquality(AdapterSuite):
     @case("messages.filter.long_strings", "5.4.long")
     async def test_long_strings_compare_whole(self, store: Store) -> None:
         """Strings that agree in their first 64 or 1,000 characters and differ later are different."""
-        values = ("x" * 63, "x" * 64, "x" * 65, "x" * 1000, "x" * 1000 + "a", "x" * 1000 + "b", "\U0001f600" * 64, "\U0001f600" * 65)
+        values = (
+            "x" * 63,
+            "x" * 64,
+            "x" * 65,
+            "x" * 1000,
+            "x" * 1000 + "a",
+            "x" * 1000 + "b",
+            "\U0001f600" * 64,
+            "\U0001f600" * 65,
+        )
         await values_stored(store, values)
 
         for index, value in enumerate(values):
@@ -190,8 +241,23 @@ class TestFilterEquality(AdapterSuite):
 
     @case("messages.filter.longest_key", "5.4.keys")
     async def test_keys_of_all_legal_shapes_can_be_filtered_by(self, store: Store) -> None:
-        """Keys of 1 and of 128 characters, with underscores and digits, with names that are words of SQL or Mongo."""
-        keys = ("k", "_", "k" * 128, "a1_B2", "select", "id", "_id", "key", "value", "rowid", "metadata", "proto")
+        """Keys of 1 and of 128 characters, with underscores and digits, with names that are words of SQL or
+        Mongo.
+        """
+        keys = (
+            "k",
+            "_",
+            "k" * 128,
+            "a1_B2",
+            "select",
+            "id",
+            "_id",
+            "key",
+            "value",
+            "rowid",
+            "metadata",
+            "proto",
+        )
         await store.create_thread("user-1", thread_id="t")
         for index, key in enumerate(keys):
             await add(store, "t", f"{index}", metadata={key: index})
@@ -202,7 +268,21 @@ class TestFilterEquality(AdapterSuite):
     @case("messages.filter.unfilterable_keys_are_kept", "4.4.nested", "5.4.keys")
     async def test_keys_that_cannot_be_filtered_by_are_stored_all_the_same(self, store: Store) -> None:
         """Dots, dollars, quotes, empty and reserved keys come back as they were, on messages and threads."""
-        keys = ("a.b", "$ne", "", " ", "1", "é", "__proto__", "constructor", "x') OR '1'='1", "k" * 129, "#k", "a=b", "_type")
+        keys = (
+            "a.b",
+            "$ne",
+            "",
+            " ",
+            "1",
+            "é",
+            "__proto__",
+            "constructor",
+            "x') OR '1'='1",
+            "k" * 129,
+            "#k",
+            "a=b",
+            "_type",
+        )
         metadata = {key: index for index, key in enumerate(keys)}
         await store.create_thread("user-1", thread_id="t", metadata=metadata)
         await add(store, "t", "a", metadata=metadata)
@@ -222,7 +302,12 @@ class TestFilterQueries(AdapterSuite):
         """Several keys are a conjunction, in whatever order they are written."""
         await store.create_thread("user-1", thread_id="t")
         for index in range(12):
-            await add(store, "t", f"{index}", metadata={"two": index % 2, "three": index % 3, "name": f"n{index % 4}"})
+            await add(
+                store,
+                "t",
+                f"{index}",
+                metadata={"two": index % 2, "three": index % 3, "name": f"n{index % 4}"},
+            )
 
         assert ids(await store.list_messages("t", where={"two": 0, "three": 0})) == ["0", "6"]
         assert ids(await store.list_messages("t", where={"three": 0, "two": 0})) == ["0", "6"]
@@ -250,7 +335,9 @@ class TestFilterQueries(AdapterSuite):
     async def test_filters_apply_to_threads_alike(self, store: Store) -> None:
         """A rare thread is on page 0 in every order, with and without an owner."""
         for index in range(30):
-            await store.create_thread(f"user-{index % 2}", thread_id=f"t{index}", metadata={"i": index}, created_at=at(index))
+            await store.create_thread(
+                f"user-{index % 2}", thread_id=f"t{index}", metadata={"i": index}, created_at=at(index)
+            )
 
         for by in ("created_at", "updated_at"):
             for order in ("asc", "desc"):
@@ -262,12 +349,18 @@ class TestFilterQueries(AdapterSuite):
     async def test_filtered_threads_follow_the_order_of_change(self, store: Store) -> None:
         """Filtered by metadata and ordered by updated_at, a touched thread moves to the front."""
         for index in range(6):
-            await store.create_thread("user-1", thread_id=f"t{index}", metadata={"odd": index % 2 == 1}, created_at=at(index))
+            await store.create_thread(
+                "user-1", thread_id=f"t{index}", metadata={"odd": index % 2 == 1}, created_at=at(index)
+            )
         await add(store, "t1", "m")
         await store.update_thread("t0", title="x")
 
         assert ids(await store.list_threads(where={"odd": True}, order_by="updated_at")) == ["t1", "t5", "t3"]
-        assert ids(await store.list_threads(where={"odd": False}, order_by="updated_at")) == ["t0", "t4", "t2"]
+        assert ids(await store.list_threads(where={"odd": False}, order_by="updated_at")) == [
+            "t0",
+            "t4",
+            "t2",
+        ]
 
     @case("messages.filter.with_all_scopes", "5.4.first", "5.2.scope")
     async def test_filters_hold_in_every_scope(self, store: Store) -> None:
@@ -293,7 +386,10 @@ class TestFilterQueries(AdapterSuite):
 
         assert ids(await store.list_messages("t", where={"key_999": 999})) == ["a"]
         assert ids(await store.list_messages("t", where={f"key_{i}": i for i in range(20)})) == ["a"]
-        assert ids(await store.list_messages("t", where={**{f"key_{i}": i for i in range(20)}, "key_20": 0})) == []
+        assert (
+            ids(await store.list_messages("t", where={**{f"key_{i}": i for i in range(20)}, "key_20": 0}))
+            == []
+        )
 
 
 class TestFilterChecks(AdapterSuite):
@@ -301,11 +397,13 @@ class TestFilterChecks(AdapterSuite):
 
     @case("messages.filter.hostile_keys", "5.4.keys", "5.4.injection")
     async def test_illegal_keys_are_refused(self, store: Store) -> None:
-        """Keys that are no ASCII identifiers of at most 128 characters, and reserved ones, are InvalidFilterError."""
+        """Keys that are no ASCII identifiers of at most 128 characters, and reserved ones, are
+        InvalidFilterError.
+        """
         await values_stored(store, (1,))
         wrong: list[Any] = [
-            "x') OR '1'='1", "", " k", "k ", "1k", "a.b", "a-b", "$ne", "a b", "é", "k\0", "k\n", "k" * 129, '"', "k=",
-            "__proto__", "prototype", "constructor", "\ud800", 1, None, True, ("k",),
+            "x') OR '1'='1", "", " k", "k ", "1k", "a.b", "a-b", "$ne", "a b", "é", "k\0", "k\n", "k" * 129,
+            '"', "k=", "__proto__", "prototype", "constructor", "\ud800", 1, None, True, ("k",),
         ]  # fmt: skip
         for key in wrong:
             for listing in (store.list_messages, store.list_threads):
@@ -314,11 +412,13 @@ class TestFilterChecks(AdapterSuite):
 
     @case("messages.filter.illegal_values", "5.4.values")
     async def test_illegal_values_are_refused(self, store: Store) -> None:
-        """A dict, a list, other objects, NaN, infinities, integers beyond int64, NUL and surrogates are InvalidFilterError."""
+        """A dict, a list, other objects, NaN, infinities, integers beyond int64, NUL and surrogates are
+        InvalidFilterError.
+        """
         await values_stored(store, (1,))
         wrong: list[Any] = [
-            {"$ne": ""}, {}, {"gte": 5}, [], [1], (), {1}, b"x", object(), at(0), math.nan, math.inf, -math.inf,
-            2**63, -(2**63) - 1, 10**400, "a\0b", "\ud800", 1j, Fraction(1, 2), (1, {"$ne": ""}),
+            {"$ne": ""}, {}, {"gte": 5}, [], [1], (), {1}, b"x", object(), at(0), math.nan, math.inf,
+            -math.inf, 2**63, -(2**63) - 1, 10**400, "a\0b", "\ud800", 1j, Fraction(1, 2), (1, {"$ne": ""}),
         ]  # fmt: skip
         for value in wrong:
             for listing in (store.list_messages, store.list_threads):
@@ -386,7 +486,9 @@ class TestFilterOperators(AdapterSuite):
 
     @case("messages.filter.ranges_skip_other_types", "5.4.ranges")
     async def test_another_type_does_not_match_and_does_not_fail(self, store: Store) -> None:
-        """Among values of every kind a range over numbers finds numbers, one over strings strings, and no query fails."""
+        """Among values of every kind a range over numbers finds numbers, one over strings strings, and no
+        query fails.
+        """
         await values_stored(store, (*MIXED, "N/A"))
         numbers = {i for i, v in enumerate(MIXED) if number(v) is not None}
         texts = {i for i, v in enumerate((*MIXED, "N/A")) if isinstance(v, str)}
@@ -398,8 +500,27 @@ class TestFilterOperators(AdapterSuite):
 
     @case("messages.filter.ranges_of_strings", "5.4.ranges", "4.1.compare")
     async def test_strings_are_compared_by_code_point(self, store: Store) -> None:
-        """Ranges over strings follow code points, also beyond the Basic Multilingual Plane, never a collation."""
-        values = ("", " ", "10", "9", "A", "B", "a", "aa", "b", "é", "z", "\uffff", "\U00010000", "\U0010ffff", "a\x01", "a ")
+        """Ranges over strings follow code points, also beyond the Basic Multilingual Plane, never a
+        collation.
+        """
+        values = (
+            "",
+            " ",
+            "10",
+            "9",
+            "A",
+            "B",
+            "a",
+            "aa",
+            "b",
+            "é",
+            "z",
+            "\uffff",
+            "\U00010000",
+            "\U0010ffff",
+            "a\x01",
+            "a ",
+        )
         await values_stored(store, values)
 
         for bound in values:
@@ -446,7 +567,11 @@ class TestFilterOperators(AdapterSuite):
         """one_of finds each value with the rules of equality, each row once; unknown values add nothing."""
         await values_stored(store, MIXED)
 
-        assert await matching(store, {"k": one_of(True, None, "1")}) == {MIXED_INDEX["1"], MIXED_TRUE, MIXED_NULL}
+        assert await matching(store, {"k": one_of(True, None, "1")}) == {
+            MIXED_INDEX["1"],
+            MIXED_TRUE,
+            MIXED_NULL,
+        }
         assert await matching(store, {"k": one_of(1, 1.0, 1)}) == {MIXED_ONE}
         assert await matching(store, {"k": one_of("unknown", 99)}) == set()
 
@@ -469,7 +594,9 @@ class TestFilterOperators(AdapterSuite):
         where = {"k": one_of(3, 1)}
         expected = [f"m{index:02}" for index in range(12) if index % 4 in (1, 3)]
         assert ids(await store.list_messages("t", where=where)) == expected
-        assert [m.id async for m in store.iter_messages("t", where=where, per_page=2, order="desc")] == expected[::-1]
+        assert [
+            m.id async for m in store.iter_messages("t", where=where, per_page=2, order="desc")
+        ] == expected[::-1]
         assert ids(await store.list_messages("t", where=where, page=1, per_page=4)) == expected[4:]
 
     @case("messages.filter.one_of_many", "5.4.one_of")
@@ -481,7 +608,9 @@ class TestFilterOperators(AdapterSuite):
 
     @case("messages.filter.not_equal", "5.4.not_equal")
     async def test_not_equal_needs_the_key(self, store: Store) -> None:
-        """not_equal finds every row that has the key with another value: null, lists and objects, no missing key."""
+        """not_equal finds every row that has the key with another value: null, lists and objects, no
+        missing key.
+        """
         await values_stored(store, MIXED)
         everything = {index for index, value in enumerate(MIXED) if value is not ABSENT}
 
@@ -520,7 +649,9 @@ class TestFilterOperators(AdapterSuite):
         for key in keys:
             for condition in (exists(), gte(5), lte(5), one_of(5), not_equal(6)):
                 assert ids(await store.list_messages("t", where={key: condition})) == [key]
-            assert ids(await store.list_messages("t", where={key: missing()})) == [name for name in keys if name != key]
+            assert ids(await store.list_messages("t", where={key: missing()})) == [
+                name for name in keys if name != key
+            ]
 
     @case("messages.filter.tuple", "5.4.and")
     async def test_a_tuple_of_conditions_must_hold_together(self, store: Store) -> None:
@@ -529,8 +660,14 @@ class TestFilterOperators(AdapterSuite):
         for index in range(12):
             await add(store, "t", f"{index}", metadata={"p": index, **({"x": 1} if index % 2 else {})})
 
-        assert ids(await store.list_messages("t", where={"p": (gte(5), lt(10)), "x": missing()})) == ["6", "8"]
-        assert ids(await store.list_messages("t", where={"p": (gte(5), lt(10), not_equal(7)), "x": 1})) == ["5", "9"]
+        assert ids(await store.list_messages("t", where={"p": (gte(5), lt(10)), "x": missing()})) == [
+            "6",
+            "8",
+        ]
+        assert ids(await store.list_messages("t", where={"p": (gte(5), lt(10), not_equal(7)), "x": 1})) == [
+            "5",
+            "9",
+        ]
         assert ids(await store.list_messages("t", where={"p": (gte(5), lt(5))})) == []
         assert ids(await store.list_messages("t", where={"p": (3, gt(2))})) == ["3"]
         assert ids(await store.list_messages("t", where={"p": (3, 4)})) == []
@@ -540,14 +677,21 @@ class TestFilterOperators(AdapterSuite):
         """An empty tuple, more than 100 values and more than 64 conditions are InvalidFilterError."""
         await values_stored(store, (1,))
         assert await matching(store, {"k": one_of(1)}) == {0}
-        wrong: list[Any] = [{"k": ()}, {"k": one_of(*range(101))}, {"k": (gte(1),) * 65}, {f"k{i}": 1 for i in range(65)}]
+        wrong: list[Any] = [
+            {"k": ()},
+            {"k": one_of(*range(101))},
+            {"k": (gte(1),) * 65},
+            {f"k{i}": 1 for i in range(65)},
+        ]
         for where in wrong:
             with pytest.raises(InvalidFilterError):
                 await store.list_messages("t", where=where)
 
     @case("messages.filter.operators_with_pages", "5.4.first", "5.1.total")
     async def test_every_operator_pages_exactly(self, store: Store) -> None:
-        """With every operator, pages, totals, has_more and walks agree with the whole answer, in both orders."""
+        """With every operator, pages, totals, has_more and walks agree with the whole answer, in both
+        orders.
+        """
         names = await filled_thread(store, 30)
         conditions: dict[Any, list[int]] = {
             gte(20): list(range(20, 30)),
@@ -562,18 +706,24 @@ class TestFilterOperators(AdapterSuite):
             page = await store.list_messages("thread-1", where=where, page=1, per_page=4, with_total=True)
             assert (ids(page), page.total) == (expected[4:8], len(expected))
             assert page.has_more is (len(expected) > 8)
-            walked = [m.id async for m in store.iter_messages("thread-1", where=where, order="desc", per_page=4)]
+            walked = [
+                m.id async for m in store.iter_messages("thread-1", where=where, order="desc", per_page=4)
+            ]
             assert walked == expected[::-1]
 
     @case("threads.filter.operators", "5.4.first", "5.4.ranges")
     async def test_operators_apply_to_threads_in_both_orders(self, store: Store) -> None:
         """Ranges over threads page and walk in the order of creation and of change."""
         for index in range(12):
-            await store.create_thread("user-1", thread_id=f"t{index:02}", metadata={"i": index}, created_at=at(index))
+            await store.create_thread(
+                "user-1", thread_id=f"t{index:02}", metadata={"i": index}, created_at=at(index)
+            )
         await store.update_thread("t06", title="x")
 
         created = [t.id async for t in store.iter_threads(where={"i": gte(5)}, per_page=2)]
-        changed = [t.id async for t in store.iter_threads(where={"i": gte(5)}, order_by="updated_at", per_page=2)]
+        changed = [
+            t.id async for t in store.iter_threads(where={"i": gte(5)}, order_by="updated_at", per_page=2)
+        ]
 
         expected = [f"t{index:02}" for index in range(11, 4, -1)]
         assert created == expected

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from threadkeep import Include, InvalidArgumentError, InvalidFilterError, Store, TimeRange
+from threadkeep.models import Order
 
 from ..cases import case
 from .base import AdapterSuite
@@ -25,7 +27,9 @@ class TestScope(AdapterSuite):
         with pytest.raises(InvalidArgumentError):
             await store.list_messages()
         with pytest.raises(InvalidArgumentError):
-            await store.list_messages(None, where={"even": True}, per_page=0, include=[Include("thread-1-m0001")])
+            await store.list_messages(
+                None, where={"even": True}, per_page=0, include=[Include("thread-1-m0001")]
+            )
 
     @case("messages.scope.both_hold", "5.2.scope")
     async def test_with_both_given_both_hold(self, store: Store) -> None:
@@ -44,12 +48,18 @@ class TestScope(AdapterSuite):
         names = await filled_thread(store, 2)
         await filled_thread(store, 2, thread_id="t", resource_id="user-2")
 
-        assert ids(await store.list_messages("thread-1")) == ids(await store.list_messages(["thread-1"])) == names
+        assert (
+            ids(await store.list_messages("thread-1"))
+            == ids(await store.list_messages(["thread-1"]))
+            == names
+        )
         assert ids(await store.list_messages(("thread-1",))) == names
 
     @case("messages.scope.empty_list", "3.empty_list", "5.2.scope")
     async def test_an_empty_list_of_threads_selects_nothing(self, store: Store) -> None:
-        """threads=[] gives nothing and 0 as the total, with or without a resource; only None means not given."""
+        """threads=[] gives nothing and 0 as the total, with or without a resource; only None means not
+        given.
+        """
         names = await filled_thread(store, 3)
 
         for owner in (None, "user-1"):
@@ -62,8 +72,12 @@ class TestScope(AdapterSuite):
         """An unknown thread or resource lists nothing and is no error."""
         await filled_thread(store, 2)
 
-        for query in ({"threads": "unknown"}, {"resource_id": "unknown"}, {"threads": ["THREAD-1", " thread-1"]}):
-            page = await store.list_messages(**query, with_total=True)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (each is legal)
+        for query in (
+            {"threads": "unknown"},
+            {"resource_id": "unknown"},
+            {"threads": ["THREAD-1", " thread-1"]},
+        ):
+            page = await store.list_messages(**query, with_total=True)  # pyright: ignore[reportArgumentType]  (each is legal)
             assert (page.items, page.total) == ([], 0)
 
     @case("messages.scope.hundred_threads", "5.2.scope")
@@ -85,7 +99,19 @@ class TestScope(AdapterSuite):
     @case("messages.scope.invalid", "3.validate", "5.2.scope")
     async def test_what_is_no_scope_is_an_error(self, store: Store) -> None:
         """Empty, overlong and non-string ids, and things that are no lists, are errors."""
-        wrong: list[Any] = ["", "x" * 256, 7, b"t", {"$ne": ""}, [""], [None], [["t"]], ["a\0"], ["\ud800"], {"t": 1}]
+        wrong: list[Any] = [
+            "",
+            "x" * 256,
+            7,
+            b"t",
+            {"$ne": ""},
+            [""],
+            [None],
+            [["t"]],
+            ["a\0"],
+            ["\ud800"],
+            {"t": 1},
+        ]
         for value in wrong:
             with pytest.raises(InvalidArgumentError):
                 await store.list_messages(value)
@@ -129,9 +155,14 @@ class TestDates(AdapterSuite):
         names = await filled_thread(store, 5, tied=True)
 
         for order in ("asc", "desc"):
-            found = await store.list_messages("thread-1", created=TimeRange(NOON, NOON), order=order, with_total=True)
+            found = await store.list_messages(
+                "thread-1", created=TimeRange(NOON, NOON), order=order, with_total=True
+            )
             assert (sorted(ids(found)), found.total) == (sorted(names), 5)
-            for dates in (TimeRange(start=NOON, start_exclusive=True), TimeRange(end=NOON, end_exclusive=True)):
+            for dates in (
+                TimeRange(start=NOON, start_exclusive=True),
+                TimeRange(end=NOON, end_exclusive=True),
+            ):
                 assert ids(await store.list_messages("thread-1", created=dates, order=order)) == []
 
     @case("messages.dates.empty", "5.2.dates")
@@ -149,12 +180,17 @@ class TestDates(AdapterSuite):
         first = await filled_thread(store, 10)
         second = await filled_thread(store, 10, thread_id="thread-2")
         expected = [name for pair in zip(first[3:8], second[3:8], strict=True) for name in pair]
-        for order, wanted in (("asc", expected), ("desc", expected[::-1])):
+        both: dict[Order, list[str]] = {"asc": expected, "desc": expected[::-1]}
+        for order, wanted in both.items():
             found: list[str] = []
             cursor: str | None = None
             while True:
                 page = await store.list_messages(
-                    ["thread-1", "thread-2"], created=TimeRange(at(3), at(7)), order=order, per_page=3, cursor=cursor
+                    ["thread-1", "thread-2"],
+                    created=TimeRange(at(3), at(7)),
+                    order=order,
+                    per_page=3,
+                    cursor=cursor,
                 )
                 found += ids(page)
                 cursor = page.next_cursor
@@ -196,8 +232,12 @@ class TestIncludes(AdapterSuite):
         """At the first and the last message a window has what there is."""
         names = await filled_thread(store, 5)
 
-        first = await store.list_messages("thread-1", include=[Include(names[0], before=3, after=1)], per_page=0)
-        last = await store.list_messages("thread-1", include=[Include(names[4], before=1, after=3)], per_page=0)
+        first = await store.list_messages(
+            "thread-1", include=[Include(names[0], before=3, after=1)], per_page=0
+        )
+        last = await store.list_messages(
+            "thread-1", include=[Include(names[4], before=1, after=3)], per_page=0
+        )
 
         assert (ids(first), ids(last)) == (names[:2], names[3:])
 
@@ -207,16 +247,22 @@ class TestIncludes(AdapterSuite):
         names = await filled_thread(store, 20, tied=True)
 
         for index in (0, 1, 9, 18, 19):
-            page = await store.list_messages("thread-1", include=[Include(names[index], before=2, after=2)], per_page=0)
+            page = await store.list_messages(
+                "thread-1", include=[Include(names[index], before=2, after=2)], per_page=0
+            )
             assert ids(page) == names[max(index - 2, 0) : index + 3]
 
     @case("messages.include.own_thread", "5.2.include")
     async def test_neighbours_come_from_the_targets_own_thread(self, store: Store) -> None:
-        """A target in another thread of the same resource brings that thread's neighbours, though the times interleave."""
+        """A target in another thread of the same resource brings that thread's neighbours, though the times
+        interleave.
+        """
         await filled_thread(store, 6)
         other = await filled_thread(store, 6, thread_id="thread-2")
 
-        page = await store.list_messages("thread-1", include=[Include(other[3], before=1, after=1)], per_page=0)
+        page = await store.list_messages(
+            "thread-1", include=[Include(other[3], before=1, after=1)], per_page=0
+        )
 
         assert ids(page) == other[2:5]
 
@@ -226,9 +272,15 @@ class TestIncludes(AdapterSuite):
         names = await filled_thread(store, 3)
         other = await filled_thread(store, 3, thread_id="thread-2")
 
-        for name, thread, found in ((names[1], "thread-1", [names[1]]), (other[1], "thread-1", []), (names[1], "x", [])):
+        for name, thread, found in (
+            (names[1], "thread-1", [names[1]]),
+            (other[1], "thread-1", []),
+            (names[1], "x", []),
+        ):
             include = [Include(name, thread_id=thread)]
-            assert ids(await store.list_messages(["thread-1", "thread-2"], include=include, per_page=0)) == found
+            assert (
+                ids(await store.list_messages(["thread-1", "thread-2"], include=include, per_page=0)) == found
+            )
 
     @case("messages.include.ignores_filters", "5.2.windows")
     async def test_windows_ignore_filter_and_dates(self, store: Store) -> None:
@@ -251,7 +303,9 @@ class TestIncludes(AdapterSuite):
         """An unknown include adds nothing and breaks nothing."""
         names = await filled_thread(store, 3)
 
-        page = await store.list_messages("thread-1", include=[Include("x", before=5, after=5), Include(names[1])], per_page=0)
+        page = await store.list_messages(
+            "thread-1", include=[Include("x", before=5, after=5), Include(names[1])], per_page=0
+        )
 
         assert ids(page) == [names[1]]
 
@@ -275,10 +329,19 @@ class TestIncludes(AdapterSuite):
             cursor: str | None = None
             matched: list[str] = []
             while True:
-                query: dict[str, Any] = {"order": order, "where": {"even": True}, "per_page": 3, "with_total": True}
+                query: dict[str, Any] = {
+                    "order": order,
+                    "where": {"even": True},
+                    "per_page": 3,
+                    "with_total": True,
+                }
                 page = await store.list_messages("thread-1", include=include, cursor=cursor, **query)
                 plain = await store.list_messages("thread-1", cursor=cursor, **query)
-                assert (page.total, page.has_more, page.next_cursor) == (plain.total, plain.has_more, plain.next_cursor)
+                assert (page.total, page.has_more, page.next_cursor) == (
+                    plain.total,
+                    plain.has_more,
+                    plain.next_cursor,
+                )
                 assert page.matched_ids == frozenset(ids(plain)) == plain.matched_ids
                 assert set(ids(page)) == set(ids(plain)) | {*names[7:14], names[0]}
                 matched += ids(plain)
@@ -305,7 +368,9 @@ class TestIncludes(AdapterSuite):
         """per_page=0 with includes gives the windows only: no matches, no total, no more."""
         names = await filled_thread(store, 5)
 
-        page = await store.list_messages("thread-1", include=[Include(names[2], after=1)], per_page=0, with_total=True)
+        page = await store.list_messages(
+            "thread-1", include=[Include(names[2], after=1)], per_page=0, with_total=True
+        )
 
         assert (ids(page), page.matched_ids) == (names[2:4], frozenset())
         assert (page.total, page.has_more, page.next_cursor) == (None, False, None)
@@ -315,11 +380,17 @@ class TestIncludes(AdapterSuite):
         """With resource_id no window shows another resource's message, even where its thread is named."""
         mine = await filled_thread(store, 3)
         theirs = await filled_thread(store, 3, thread_id="thread-2", resource_id="user-2")
-        include = [Include(theirs[1], before=1, after=1), Include(mine[1]), Include(theirs[1], thread_id="thread-2")]
+        include = [
+            Include(theirs[1], before=1, after=1),
+            Include(mine[1]),
+            Include(theirs[1], thread_id="thread-2"),
+        ]
 
         page = await store.list_messages(resource_id="user-1", include=include, per_page=0)
         assert ids(page) == [mine[1]]
-        page = await store.list_messages(["thread-1", "thread-2"], resource_id="user-1", include=include, per_page=0)
+        page = await store.list_messages(
+            ["thread-1", "thread-2"], resource_id="user-1", include=include, per_page=0
+        )
         assert ids(page) == [mine[1]]
 
     @case("messages.include.within_owners", "5.2.owner", "5.3.reads")
@@ -342,14 +413,20 @@ class TestIncludes(AdapterSuite):
         """Past the end, and where the filter finds nothing, includes still come."""
         names = await filled_thread(store, 4)
 
-        past = await store.list_messages("thread-1", include=[Include(names[1])], page=9, per_page=2, with_total=True)
+        past = await store.list_messages(
+            "thread-1", include=[Include(names[1])], page=9, per_page=2, with_total=True
+        )
         assert (ids(past), past.matched_ids, past.total, past.has_more) == ([names[1]], frozenset(), 4, False)
-        none = await store.list_messages("thread-1", where={"x": 1}, include=[Include(names[1])], with_total=True)
+        none = await store.list_messages(
+            "thread-1", where={"x": 1}, include=[Include(names[1])], with_total=True
+        )
         assert (ids(none), none.total) == ([names[1]], 0)
 
     @case("messages.include.invalid", "3.validate")
     async def test_windows_of_no_size_are_errors(self, store: Store) -> None:
-        """Negative, fractional, bool and huge windows, empty ids, and things that are no Include, are errors."""
+        """Negative, fractional, bool and huge windows, empty ids, and things that are no Include, are
+        errors.
+        """
         await filled_thread(store, 2)
         wrong: list[Any] = [
             Include("m", before=-1), Include("m", after=-1), Include("m", before=2**63),
@@ -364,6 +441,6 @@ class TestIncludes(AdapterSuite):
         with pytest.raises(InvalidArgumentError):
             await store.list_messages("thread-1", include=[Include("m")] * 101)
         with pytest.raises(InvalidArgumentError):
-            await store.list_messages("thread-1", include=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (on purpose)
+            await store.list_messages("thread-1", include=None)  # pyright: ignore[reportArgumentType]  (on purpose)
         with pytest.raises(InvalidFilterError):
             await store.list_messages("thread-1", include=[Include("m")], where={"$ne": 1})

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 from msgspec.structs import replace
+
 from threadkeep import (
     ConflictError,
     InvalidArgumentError,
@@ -25,7 +26,13 @@ from ..databases import Database
 from .base import AdapterSuite
 from .samples import NOON, ONE_MICROSECOND, add, at, filled_thread, ids, unchanged
 
-__all__ = ["TestMessageDelete", "TestMessageOrder", "TestMessageSave", "TestMessageUpdate", "TestMessageUpsert"]
+__all__ = [
+    "TestMessageDelete",
+    "TestMessageOrder",
+    "TestMessageSave",
+    "TestMessageUpdate",
+    "TestMessageUpsert",
+]
 
 
 async def count_of(store: Store, thread_id: str = "t") -> int:
@@ -50,7 +57,13 @@ class TestMessageSave(AdapterSuite):
         """What save_messages returns is what get_messages and list_messages read."""
         await store.create_thread("user-1", thread_id="t")
         given = NewMessage(
-            "t", "assistant", {"parts": [1, None]}, id="m", type="v2", metadata={"k": {"n": [0.5]}}, created_at=NOON
+            "t",
+            "assistant",
+            {"parts": [1, None]},
+            id="m",
+            type="v2",
+            metadata={"k": {"n": [0.5]}},
+            created_at=NOON,
         )
 
         (saved,) = await store.save_messages([given])
@@ -83,7 +96,9 @@ class TestMessageSave(AdapterSuite):
         assert saved.created_at == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=saved.seq)
 
     @case("messages.save.again_is_safe", "3.new_message", "7.repeat")
-    async def test_saving_the_same_new_message_again_changes_nothing_but_the_touch(self, store: Store) -> None:
+    async def test_saving_the_same_new_message_again_changes_nothing_but_the_touch(
+        self, store: Store
+    ) -> None:
         """After an unknown outcome the same NewMessage can be saved again: one message, same seq and time."""
         await store.create_thread("user-1", thread_id="t")
         batch = [NewMessage("t", "user", "one"), NewMessage("t", "user", "two")]
@@ -112,11 +127,11 @@ class TestMessageSave(AdapterSuite):
         assert ids(saved) == ["m0", "m1", "m2"]
         for wrong in ("m", {"m": 1}, None, 7):
             with pytest.raises(InvalidArgumentError):
-                await store.save_messages(wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (on purpose)
+                await store.save_messages(wrong)  # pyright: ignore[reportArgumentType]  (on purpose)
 
     @case("messages.save.several_threads", "4.5.touch", "4.5.batch")
     async def test_one_batch_may_go_to_several_threads(self, store: Store) -> None:
-        """A batch to several threads is returned in its order, and each thread is counted and touched once."""
+        """A batch to several threads is returned in its order; each thread is counted and touched once."""
         for name in ("a", "b"):
             await store.save_thread(
                 Thread(id=name, resource_id=f"user-{name}", created_at=NOON, updated_at=at(10**9))
@@ -144,7 +159,9 @@ class TestMessageSave(AdapterSuite):
 
     @case("messages.save.owner_is_asserted", "4.6.owner", "4.6.nothing")
     async def test_a_message_of_another_owner_than_its_threads_is_refused(self, store: Store) -> None:
-        """resource_id of a message is its thread's owner or OwnershipError; nothing of the batch is written."""
+        """resource_id of a message is its thread's owner or OwnershipError; nothing of the batch is
+        written.
+        """
         await store.create_thread("user-1", thread_id="t")
         await store.save_messages([NewMessage("t", "user", 0, id="right", resource_id="user-1")])
 
@@ -181,7 +198,14 @@ class TestMessageSave(AdapterSuite):
         for index in range(6):
             await add(store, "ab"[index % 2], f"m{index}", created_at=at(-(index // 2)))
 
-        assert ids(await store.get_messages([f"m{i}" for i in range(6)])) == ["m4", "m5", "m2", "m3", "m0", "m1"]
+        assert ids(await store.get_messages([f"m{i}" for i in range(6)])) == [
+            "m4",
+            "m5",
+            "m2",
+            "m3",
+            "m0",
+            "m1",
+        ]
 
     @case("messages.get.one_id", "3.get_messages")
     async def test_a_single_id_may_stand_alone(self, store: Store) -> None:
@@ -197,7 +221,7 @@ class TestMessageSave(AdapterSuite):
     async def test_thousands_of_ids_can_be_asked_for_at_once(self, store: Store) -> None:
         """No limit of the database on parameters shows: 5,000 ids, most of them unknown, in one call."""
         await store.create_thread("user-1", thread_id="t")
-        await add(store, "t", *[f"m{i:04}" for i in range(0, 1000)])
+        await add(store, "t", *[f"m{i:04}" for i in range(1000)])
 
         found = await store.get_messages([f"m{i:04}" for i in range(5000)])
 
@@ -226,7 +250,9 @@ class TestMessageSave(AdapterSuite):
 
     @case("messages.save.count_and_touch", "4.5.touch")
     async def test_saving_counts_and_touches_the_thread(self, store: Store) -> None:
-        """message_count is the number of messages, and updated_at rises with each save, also of known messages."""
+        """message_count is the number of messages, and updated_at rises with each save, also of known
+        messages.
+        """
         await store.create_thread("user-1", thread_id="t")
         before = await changed_at(store)
         for count, batch in ((2, ("a", "b")), (3, ("b", "c")), (3, ("a",))):
@@ -251,7 +277,12 @@ class TestMessageUpsert(AdapterSuite):
         )
 
         assert (again.created_at, again.seq) == (first.created_at, first.seq)
-        assert (again.role, again.type, again.content, again.metadata) == ("tool", "v2", {"new": True}, {"n": 2})
+        assert (again.role, again.type, again.content, again.metadata) == (
+            "tool",
+            "v2",
+            {"new": True},
+            {"n": 2},
+        )
         assert (await store.list_messages("t")).items[0] == again
         assert ids(await store.list_messages("t")) == ["a", "b"]
 
@@ -268,7 +299,9 @@ class TestMessageUpsert(AdapterSuite):
 
     @case("messages.upsert.other_thread", "4.6.elsewhere", "4.6.nothing")
     async def test_a_known_id_in_another_thread_is_a_conflict(self, store: Store) -> None:
-        """A known id under another thread of the resource is ConflictError; nothing of the batch is written."""
+        """A known id under another thread of the resource is ConflictError; nothing of the batch is
+        written.
+        """
         for name in ("t", "u"):
             await store.create_thread("user-1", thread_id=name)
         await add(store, "t", "a")
@@ -325,7 +358,9 @@ class TestMessageUpsert(AdapterSuite):
 
         async with unchanged(store):
             with pytest.raises(ConflictError):
-                await store.save_messages([NewMessage("t", "user", 1, id="a"), NewMessage("u", "user", 2, id="a")])
+                await store.save_messages(
+                    [NewMessage("t", "user", 1, id="a"), NewMessage("u", "user", 2, id="a")]
+                )
 
     @case("messages.upsert.stored_message", "3.stored_message")
     async def test_a_stored_message_can_be_saved_as_it_is(self, store: Store) -> None:
@@ -349,7 +384,11 @@ class TestMessageUpsert(AdapterSuite):
 
         assert await store.save_messages(given) == given
 
-        assert [(m.id, m.seq) for m in (await store.list_messages("t")).items] == [("c", 3), ("b", 7), ("a", 8)]
+        assert [(m.id, m.seq) for m in (await store.list_messages("t")).items] == [
+            ("c", 3),
+            ("b", 7),
+            ("a", 8),
+        ]
 
     @case("messages.upsert.stored_time_wins", "4.6.keeps")
     async def test_what_is_stored_wins_over_a_stored_message(self, store: Store) -> None:
@@ -409,7 +448,9 @@ class TestMessageOrder(AdapterSuite):
         names = ["b", "B", "a", "é", "\uffff", "\U00010000", "10", "9"]
         await store.save_messages(
             [
-                Message(id=n, thread_id="t", resource_id="user-1", role="user", content=0, created_at=NOON, seq=5)
+                Message(
+                    id=n, thread_id="t", resource_id="user-1", role="user", content=0, created_at=NOON, seq=5
+                )
                 for n in names
             ]
         )
@@ -518,7 +559,9 @@ class TestMessageUpdate(AdapterSuite):
         assert ids(await store.list_messages("t", where={"x": None})) == ["a"]
         assert ids(await store.list_messages("t", where={"x": 1})) == []
 
-        (replaced,) = await store.update_messages([MessageUpdate("a", metadata={"z": 3}, replace_metadata=True)])
+        (replaced,) = await store.update_messages(
+            [MessageUpdate("a", metadata={"z": 3}, replace_metadata=True)]
+        )
         assert replaced.metadata == {"z": 3}
         assert ids(await store.list_messages("t", where={"x": None})) == []
         assert ids(await store.list_messages("t", where={"z": 3})) == ["a"]
@@ -601,7 +644,9 @@ class TestMessageUpdate(AdapterSuite):
 
         async with unchanged(store):
             with pytest.raises(NotFoundError):
-                await store.update_messages([MessageUpdate("a", role="x"), MessageUpdate("b", thread_id="unknown")])
+                await store.update_messages(
+                    [MessageUpdate("a", role="x"), MessageUpdate("b", thread_id="unknown")]
+                )
 
     @case("messages.update.move_to_other_owner", "3.update_messages", "5.3.writes")
     async def test_a_message_cannot_move_to_another_resource(self, store: Store) -> None:
@@ -630,7 +675,9 @@ class TestMessageDelete(AdapterSuite):
 
     @case("messages.delete.counts", "3.delete_messages", "4.8.absent", "4.5.touch")
     async def test_deleting_counts_what_there_was(self, store: Store) -> None:
-        """delete_messages returns how many there were; unknown and repeated ids are ignored; the thread is touched."""
+        """delete_messages returns how many there were; unknown and repeated ids are ignored; the thread is
+        touched.
+        """
         await store.create_thread("user-1", thread_id="t")
         await add(store, "t", "a", "b", "c", metadata={"k": 1})
         before = await changed_at(store)

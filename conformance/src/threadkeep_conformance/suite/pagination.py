@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from threadkeep import (
     Actor,
     InvalidArgumentError,
@@ -16,6 +17,7 @@ from threadkeep import (
     Thread,
     TimeRange,
 )
+from threadkeep.models import Order
 
 from ..cases import case
 from ..databases import Database
@@ -55,7 +57,8 @@ class TestMessagePages(AdapterSuite):
     async def test_pages_follow_each_other_from_zero(self, store: Store) -> None:
         """Pages 0, 1, 2 of one size give every message once, in order, in both directions."""
         names = await filled_thread(store, 10)
-        for order, expected in (("asc", names), ("desc", names[::-1])):
+        both: dict[Order, list[str]] = {"asc": names, "desc": names[::-1]}
+        for order, expected in both.items():
             pages = [await store.list_messages("thread-1", order=order, page=n, per_page=4) for n in range(3)]
             assert [ids(page) for page in pages] == [expected[:4], expected[4:8], expected[8:]]
             assert [(page.page, page.per_page) for page in pages] == [(0, 4), (1, 4), (2, 4)]
@@ -67,7 +70,7 @@ class TestMessagePages(AdapterSuite):
 
         found = [ids(await store.list_messages("thread-1", page=number, per_page=100)) for number in range(3)]
 
-        assert sum(found, []) == names
+        assert [name for page in found for name in page] == names
 
     @case("messages.page.default_size", "5.1.page")
     async def test_a_page_has_forty_messages_unless_told_otherwise(self, store: Store) -> None:
@@ -117,7 +120,7 @@ class TestMessagePages(AdapterSuite):
             with pytest.raises(InvalidArgumentError):
                 await store.list_messages("thread-1", page=value)
         with pytest.raises(InvalidArgumentError):
-            await store.list_messages("thread-1", page=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  (on purpose)
+            await store.list_messages("thread-1", page=None)  # pyright: ignore[reportArgumentType]  (on purpose)
         with pytest.raises(InvalidArgumentError):
             await store.list_messages("thread-1", page=2**40, per_page=2**40)
 
@@ -136,13 +139,15 @@ class TestMessagePages(AdapterSuite):
 
         page = await store.list_messages("thread-1", page=3, per_page=2, with_total=True)
         assert (page.items, page.has_more, page.next_cursor, page.total) == ([], False, None, 5)
-        page = await store.list_messages("thread-1", page=3, per_page=2, where={"even": True}, with_total=True)
+        page = await store.list_messages(
+            "thread-1", page=3, per_page=2, where={"even": True}, with_total=True
+        )
         assert (page.items, page.total) == ([], 3)
         assert (await store.list_messages("thread-1", page=3, per_page=2)).total is None
 
     @case("messages.page.has_more", "5.1.more")
     async def test_more_is_exact_without_a_total(self, store: Store) -> None:
-        """has_more is True exactly when a match follows, at every size around the count; so is next_cursor."""
+        """has_more is True exactly when a match follows, at every size; so is next_cursor."""
         await filled_thread(store, 6)
         for where, count in ((None, 6), ({"even": True}, 3)):
             for size in range(1, 8):
@@ -165,7 +170,9 @@ class TestMessagePages(AdapterSuite):
         """The total with a filter is the number of matches, also where they leave the last page short."""
         names = await filled_thread(store, 11)
 
-        page = await store.list_messages("thread-1", where={"even": True}, page=1, per_page=4, with_total=True)
+        page = await store.list_messages(
+            "thread-1", where={"even": True}, page=1, per_page=4, with_total=True
+        )
 
         assert (ids(page), page.total, page.has_more) == (names[8::2], 6, False)
 
@@ -177,12 +184,16 @@ class TestMessagePages(AdapterSuite):
 
         page = await store.list_messages("thread-1", created=dates, per_page=2, with_total=True)
         assert (page.total, page.has_more) == (6, True)
-        page = await store.list_messages("thread-1", created=dates, where={"even": True}, per_page=2, with_total=True)
+        page = await store.list_messages(
+            "thread-1", created=dates, where={"even": True}, per_page=2, with_total=True
+        )
         assert (page.total, page.has_more) == (3, True)
 
     @case("messages.page.total_several_threads", "5.1.total")
     async def test_the_total_adds_up_over_threads(self, store: Store) -> None:
-        """Several threads, one of them unknown and one given twice: total, order and has_more are those of the union."""
+        """Several threads, one of them unknown and one given twice: total, order and has_more are those of
+        the union.
+        """
         first = await filled_thread(store, 5)
         second = await filled_thread(store, 4, thread_id="thread-2")
         await filled_thread(store, 3, thread_id="thread-3")
@@ -213,7 +224,9 @@ class TestMessagePages(AdapterSuite):
 
     @case("messages.page.total_after_writes", "5.1.total", "3.get_thread")
     async def test_the_unfiltered_total_follows_every_kind_of_write(self, store: Store) -> None:
-        """After saves, upserts, moves, deletes, clones and clears the total is what is there, and so is message_count."""
+        """After saves, upserts, moves, deletes, clones and clears the total is what is there, and so is
+        message_count.
+        """
         await filled_thread(store, 6)
         await store.create_thread("user-1", thread_id="thread-2")
 
@@ -223,14 +236,20 @@ class TestMessagePages(AdapterSuite):
                 thread = await store.get_thread(name)
                 total = (await store.list_messages(name, per_page=1, with_total=True)).total
                 assert thread is not None
-                assert thread.message_count == total == len((await store.list_messages(name, per_page=None)).items)
+                assert (
+                    thread.message_count
+                    == total
+                    == len((await store.list_messages(name, per_page=None)).items)
+                )
                 found.append(total)
             return found
 
         assert await both() == [6, 0]
         await add(store, "thread-1", "thread-1-m0001", "new")
         assert await both() == [7, 0]
-        await store.update_messages([MessageUpdate(n, thread_id="thread-2") for n in ("new", "thread-1-m0002")])
+        await store.update_messages(
+            [MessageUpdate(n, thread_id="thread-2") for n in ("new", "thread-1-m0002")]
+        )
         assert await both() == [5, 2]
         await store.update_messages([MessageUpdate("new", thread_id="thread-2")])
         assert await both() == [5, 2]
@@ -259,8 +278,11 @@ class TestThreadPages(AdapterSuite):
         """Tied threads in pages come once each, in both directions and both orders, has_more exact."""
         names = await tied_threads(store, 7)
         for by in ("created_at", "updated_at"):
-            for order, expected in (("asc", names), ("desc", names[::-1])):
-                pages = [await store.list_threads(order_by=by, order=order, page=n, per_page=3) for n in range(3)]
+            both: dict[Order, list[str]] = {"asc": names, "desc": names[::-1]}
+            for order, expected in both.items():
+                pages = [
+                    await store.list_threads(order_by=by, order=order, page=n, per_page=3) for n in range(3)
+                ]
                 assert [ids(page) for page in pages] == [expected[:3], expected[3:6], expected[6:]]
                 assert [page.has_more for page in pages] == [True, True, False]
 
@@ -271,7 +293,12 @@ class TestThreadPages(AdapterSuite):
 
         assert ids(await store.list_threads(order="asc", per_page=None)) == names
         nothing = await store.list_threads(per_page=0, with_total=True)
-        assert (nothing.items, nothing.total, nothing.has_more, nothing.next_cursor) == ([], None, False, None)
+        assert (nothing.items, nothing.total, nothing.has_more, nothing.next_cursor) == (
+            [],
+            None,
+            False,
+            None,
+        )
         past = await store.list_threads(page=9, per_page=2, with_total=True)
         assert (past.items, past.total, past.has_more, past.next_cursor) == ([], 5, False, None)
 
@@ -293,11 +320,15 @@ class TestThreadPages(AdapterSuite):
         """With filter and owner the total is the number of matches."""
         for index in range(9):
             owner = f"user-{index % 2}"
-            await store.create_thread(owner, thread_id=f"t{index}", metadata={"three": index % 3 == 0}, created_at=at(index))
+            await store.create_thread(
+                owner, thread_id=f"t{index}", metadata={"three": index % 3 == 0}, created_at=at(index)
+            )
 
         page = await store.list_threads(where={"three": True}, per_page=2, with_total=True)
         assert (ids(page), page.total, page.has_more) == (["t6", "t3"], 3, True)
-        page = await store.list_threads(resource_id="user-0", where={"three": True}, per_page=2, with_total=True)
+        page = await store.list_threads(
+            resource_id="user-0", where={"three": True}, per_page=2, with_total=True
+        )
         assert (ids(page), page.total, page.has_more) == (["t6", "t0"], 2, False)
 
     @case("threads.page.many", "5.1.page")
@@ -350,7 +381,9 @@ class TestCursorWalk(AdapterSuite):
         names = sorted(f"é{i}" if i % 2 else f"\U00010000{i}" for i in range(9))
         await store.save_messages(
             [
-                Message(id=n, thread_id="t", resource_id="user-1", role="user", content=0, created_at=NOON, seq=5)
+                Message(
+                    id=n, thread_id="t", resource_id="user-1", role="user", content=0, created_at=NOON, seq=5
+                )
                 for n in reversed(names)
             ]
         )
@@ -365,12 +398,17 @@ class TestCursorWalk(AdapterSuite):
         await filled_thread(store, 20, thread_id="thread-2", resource_id="user-2")
         dates = TimeRange(start=at(3), end=at(16), end_exclusive=True)
 
-        found = await walk_messages(store, "thread-1", where={"even": True}, created=dates, per_page=3, order="desc")
+        found = await walk_messages(
+            store, "thread-1", where={"even": True}, created=dates, per_page=3, order="desc"
+        )
         assert found == names[4:16:2][::-1]
         both = await walk_messages(store, ["thread-1", "thread-2"], where={"even": True}, per_page=3)
         assert both[::2] == names[::2]
         assert len(set(both)) == 20
-        assert await walk_messages(store, resource_id="user-1", threads=["thread-1", "thread-2"], per_page=7) == names
+        assert (
+            await walk_messages(store, resource_id="user-1", threads=["thread-1", "thread-2"], per_page=7)
+            == names
+        )
 
     @case("messages.cursor.while_inserting", "5.1.walk")
     async def test_a_walk_survives_inserts_before_and_after_its_place(self, store: Store) -> None:
@@ -413,7 +451,9 @@ class TestCursorWalk(AdapterSuite):
         while True:
             page = await store.list_messages("thread-1", per_page=100, cursor=cursor)
             found += ids(page)
-            await store.update_messages([MessageUpdate(names[150], content=len(found)), MessageUpdate(names[3], role="x")])
+            await store.update_messages(
+                [MessageUpdate(names[150], content=len(found)), MessageUpdate(names[3], role="x")]
+            )
             await add(store, "thread-1", names[101], names[0])
             cursor = page.next_cursor
             if cursor is None:
@@ -423,7 +463,9 @@ class TestCursorWalk(AdapterSuite):
 
     @case("messages.cursor.at_the_end", "5.1.more", "5.1.walk")
     async def test_a_page_that_was_last_has_no_cursor_until_more_arrives(self, store: Store) -> None:
-        """A cursor taken while more existed gives what follows now, also when it has been deleted or has grown."""
+        """A cursor taken while more existed gives what follows now, also when it has been deleted or has
+        grown.
+        """
         names = await filled_thread(store, 4)
         page = await store.list_messages("thread-1", per_page=2)
         await store.delete_messages(names[2:])
@@ -441,12 +483,15 @@ class TestCursorWalk(AdapterSuite):
 
         after = await store.list_messages("thread-1", per_page=None, cursor=page.next_cursor)
         assert ids(after) == names[2:]
-        assert ids(await store.list_messages("thread-1", per_page=5, with_total=True, cursor=page.next_cursor)) == names[2:7]
+        assert (
+            ids(await store.list_messages("thread-1", per_page=5, with_total=True, cursor=page.next_cursor))
+            == names[2:7]
+        )
         assert ids(await store.list_messages("thread-1", per_page=0, cursor=page.next_cursor)) == []
 
     @case("messages.cursor.hostile_ids", "5.1.walk", "4.1.compare")
     async def test_a_walk_over_any_ids_is_exact(self, store: Store) -> None:
-        """Cursors carry ids of 255 characters outside the Basic Multilingual Plane, quotes and line breaks."""
+        """Cursors carry ids of 255 characters of four bytes, quotes and line breaks."""
         await store.create_thread("\U0001f600" * 255, thread_id="\U0001f4a9" * 255)
         names = ["\U0001f600" * 254 + tail for tail in ("'", '"', "\\", "\n", "%", "\x01")]
         await add(store, "\U0001f4a9" * 255, *names, created_at=NOON)
@@ -461,7 +506,9 @@ class TestCursorWalk(AdapterSuite):
 
         assert [m.id async for m in store.iter_messages("thread-1", per_page=2)] == names
         assert [m.id async for m in store.iter_messages("thread-1", per_page=3, order="desc")] == names[::-1]
-        even = [m.id async for m in store.iter_messages(resource_id="user-1", where={"even": True}, per_page=1)]
+        even = [
+            m.id async for m in store.iter_messages(resource_id="user-1", where={"even": True}, per_page=1)
+        ]
         assert even == names[::2]
 
     @case("threads.cursor.walk", "5.1.walk")
@@ -517,7 +564,9 @@ class TestCursorWalk(AdapterSuite):
     @case("memories.cursor.walk", "5.1.walk", "3.memories")
     async def test_a_walk_over_memories_gives_each_once(self, store: Store) -> None:
         """list_memories walks newest first and by rising id over ties, with an exact total."""
-        added = await store.add_memories(SHARED, [NewMemory(f"m{i}", id=9 - i, created_at=NOON) for i in range(8)])
+        added = await store.add_memories(
+            SHARED, [NewMemory(f"m{i}", id=9 - i, created_at=NOON) for i in range(8)]
+        )
         expected = sorted(memory.id for memory in added)
 
         found: list[int] = []
@@ -531,7 +580,9 @@ class TestCursorWalk(AdapterSuite):
                 break
 
         assert found == expected
-        assert [memory.id for memory in (await store.list_memories(page=1, per_page=3)).items] == expected[3:6]
+        assert [memory.id for memory in (await store.list_memories(page=1, per_page=3)).items] == expected[
+            3:6
+        ]
         assert [memory.id async for memory in store.iter_memories(per_page=2)] == expected
 
 
@@ -585,10 +636,15 @@ class TestCursorBinding(AdapterSuite):
 
     @case("threads.cursor.bound_to_query", "5.1.bound", "5.1.damaged")
     async def test_a_cursor_of_another_list_of_threads_is_refused(self, store: Store) -> None:
-        """Another owner, filter or order than the cursor's, or another kind of list, is InvalidCursorError."""
+        """Another owner, filter or order than the cursor's, or another list, is InvalidCursorError."""
         await tied_threads(store, 5)
         await filled_thread(store, 5)
-        query: dict[str, Any] = {"resource_id": "user-1", "where": {"k": 1}, "order_by": "created_at", "per_page": 1}
+        query: dict[str, Any] = {
+            "resource_id": "user-1",
+            "where": {"k": 1},
+            "order_by": "created_at",
+            "per_page": 1,
+        }
         cursor = (await store.list_threads(**query)).next_cursor
         assert cursor is not None
         changes: list[dict[str, Any]] = [
@@ -611,12 +667,25 @@ class TestCursorBinding(AdapterSuite):
 
     @case("messages.cursor.damaged", "5.1.damaged")
     async def test_a_damaged_cursor_is_refused(self, store: Store) -> None:
-        """Every cursor with one character changed, cut short or grown, and everything else, is InvalidCursorError."""
+        """Every cursor with one character changed, cut short or grown, and everything else, is
+        InvalidCursorError.
+        """
         await filled_thread(store, 3)
         cursor = (await store.list_messages("thread-1", per_page=1)).next_cursor
         assert cursor is not None
-        damaged: list[Any] = ["", "x", "é", cursor[:-1], cursor + "A", cursor + "=", " " + cursor, cursor.swapcase()]
-        damaged += [cursor[:i] + ("A" if cursor[i] != "A" else "B") + cursor[i + 1 :] for i in range(len(cursor))]
+        damaged: list[Any] = [
+            "",
+            "x",
+            "é",
+            cursor[:-1],
+            cursor + "A",
+            cursor + "=",
+            " " + cursor,
+            cursor.swapcase(),
+        ]
+        damaged += [
+            cursor[:i] + ("A" if cursor[i] != "A" else "B") + cursor[i + 1 :] for i in range(len(cursor))
+        ]
         damaged += [7, b"x", [cursor], {"$ne": ""}, "A" * 100_000]
         for wrong in damaged:
             with pytest.raises(InvalidCursorError):
@@ -655,7 +724,9 @@ class TestCursorBinding(AdapterSuite):
         page = await store.list_messages("thread-1", resource_id="user-1", per_page=2)
         await store.transfer_thread("thread-1", "user-2")
 
-        after = await store.list_messages("thread-1", resource_id="user-1", per_page=2, cursor=page.next_cursor)
+        after = await store.list_messages(
+            "thread-1", resource_id="user-1", per_page=2, cursor=page.next_cursor
+        )
 
         assert (after.items, after.has_more) == ([], False)
 

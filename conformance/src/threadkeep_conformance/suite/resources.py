@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from threadkeep import Actor, ConflictError, Resource, Store
 
 from ..cases import case
@@ -12,7 +13,12 @@ from .samples import NOON, ONE_MICROSECOND, at, contents_of, filled_thread, unch
 __all__ = ["TestResources"]
 
 SAVED = Resource(
-    id="user-1", working_memory="# notes", metadata={"a": [1]}, revision=41, created_at=NOON, updated_at=at(60)
+    id="user-1",
+    working_memory="# notes",
+    metadata={"a": [1]},
+    revision=41,
+    created_at=NOON,
+    updated_at=at(60),
 )
 
 
@@ -40,7 +46,7 @@ class TestResources(AdapterSuite):
 
     @case("resources.update.partial", "3.omitted", "4.7.shallow")
     async def test_what_an_update_omits_stays(self, store: Store) -> None:
-        """Working memory and metadata are changed apart; metadata is merged with nulls stored, or replaced."""
+        """Working memory and metadata are changed apart; metadata is merged, nulls stored, or replaced."""
         first = await store.update_resource("user-1", working_memory="W", metadata={"a": 1, "b": {"x": 1}})
 
         second = await store.update_resource("user-1", metadata={"b": {"y": 2}, "c": None})
@@ -74,14 +80,18 @@ class TestResources(AdapterSuite):
 
     @case("resources.update.if_revision", "4.7.guards", "3.update_resource")
     async def test_a_revision_guards_a_write(self, store: Store) -> None:
-        """if_revision equal to the stored one lets the write through; another is ConflictError, nothing written."""
+        """if_revision equal to the stored one lets the write through; another is ConflictError, nothing
+        written.
+        """
         first = await store.update_resource("user-1", working_memory="a", if_revision=0)
         second = await store.update_resource("user-1", working_memory="b", if_revision=first.revision)
 
         for stale in (0, first.revision, second.revision + 1):
             async with unchanged(store):
                 with pytest.raises(ConflictError):
-                    await store.update_resource("user-1", working_memory="c", metadata={"x": 1}, if_revision=stale)
+                    await store.update_resource(
+                        "user-1", working_memory="c", metadata={"x": 1}, if_revision=stale
+                    )
         assert (await store.get_resource("user-1")) == second
 
     @case("resources.update.absent_is_revision_0", "3.update_resource", "4.7.guards")
@@ -99,7 +109,9 @@ class TestResources(AdapterSuite):
         ahead = at(10**9)
         await store.save_resource(Resource(id="user-1", created_at=NOON, updated_at=ahead))
 
-        assert (await store.update_resource("user-1", metadata={"a": 1})).updated_at == ahead + ONE_MICROSECOND
+        assert (
+            await store.update_resource("user-1", metadata={"a": 1})
+        ).updated_at == ahead + ONE_MICROSECOND
 
     @case("resources.save.keeps_all", "3.imports", "3.resources")
     async def test_saving_keeps_times_and_revision(self, store: Store) -> None:
@@ -149,7 +161,9 @@ class TestResources(AdapterSuite):
         assert len(left.messages) == 4
         assert [resource.id for resource in left.resources] == ["user-2"]
         assert await store.get_messages(mine) == []
-        assert (await store.list_messages(resource_id="user-1", where={"even": True}, with_total=True)).total == 0
+        assert (
+            await store.list_messages(resource_id="user-1", where={"even": True}, with_total=True)
+        ).total == 0
 
     @case("resources.delete.absent", "3.delete_resource", "4.8.absent")
     async def test_deleting_an_absent_resource_is_no_error(self, store: Store) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from threadkeep import ArchiveMemory, Message, MessageUpdate, NewMessage, Page, Resource, Store, Thread
+from threadkeep import ArchiveMemory, Message, NewMessage, Page, Resource, Store, Thread
 
 __all__ = [
     "HOSTILE",
@@ -17,11 +17,13 @@ __all__ = [
     "ONE_MICROSECOND",
     "Contents",
     "add",
+    "at",
     "contents_of",
     "exactly",
     "filled_thread",
     "ids",
-    "at",
+    "line_of",
+    "raised",
     "same_json",
     "unchanged",
     "walk_messages",
@@ -105,7 +107,9 @@ def ids(page: Page[Message] | Page[Thread] | Iterable[Message | Thread]) -> list
 
 async def add(store: Store, thread_id: str, *names: str, **fields: Any) -> list[Message]:
     """Save one message for each name, in one batch; *fields* are those of ``NewMessage``."""
-    return await store.save_messages([NewMessage(thread_id, "user", f"text of {n}", id=n, **fields) for n in names])
+    return await store.save_messages(
+        [NewMessage(thread_id, "user", f"text of {n}", id=n, **fields) for n in names]
+    )
 
 
 async def filled_thread(
@@ -185,13 +189,22 @@ async def contents_of(store: Store) -> Contents:
 
 
 @asynccontextmanager
-async def unchanged(store: Store) -> AsyncIterator[None]:
+async def unchanged(store: Store) -> AsyncGenerator[None]:
     """Assert that the ``async with`` block leaves everything as it was, times included."""
     before = await contents_of(store)
     yield
     assert await contents_of(store) == before
 
 
-def touched(message_id: str) -> MessageUpdate:
-    """An update that changes a message's role only."""
-    return MessageUpdate(message_id, role="tool")
+async def raised(kind: type[Exception], call: Callable[[Store], Awaitable[object]], store: Store) -> bool:
+    """Whether a call raises an error of this kind; any other error is raised."""
+    try:
+        await call(store)
+    except kind:
+        return True
+    return False
+
+
+def line_of(call: Callable[[Store], Awaitable[object]]) -> int:
+    """The line that a lambda stands on, to name it in a failure."""
+    return call.__code__.co_firstlineno

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+
 from threadkeep import Include, MessageUpdate, NewMessage, OwnershipError, Store
 
 from ..cases import case
@@ -40,9 +41,9 @@ class TestTenancy(AdapterSuite):
         """Every operation with a thread or message id has the keyword resource_id, None by default."""
         operations = (
             "get_thread", "update_thread", "delete_thread", "clear_thread", "transfer_thread", "clone_thread",
-            "get_source_thread", "list_clones", "get_clone_history", "save_messages", "get_messages", "list_messages",
-            "iter_messages", "explain_messages", "update_messages", "delete_messages", "list_threads", "iter_threads",
-            "explain_threads",
+            "get_source_thread", "list_clones", "get_clone_history", "save_messages", "get_messages",
+            "list_messages", "iter_messages", "explain_messages", "update_messages", "delete_messages",
+            "list_threads", "iter_threads", "explain_threads",
         )  # fmt: skip
         for name in operations:
             parameter = inspect.signature(getattr(Store, name)).parameters["resource_id"]
@@ -72,10 +73,14 @@ class TestTenancy(AdapterSuite):
         """Another resource's thread within a scope is empty: items, total, filters, windows."""
         _, theirs = await two_tenants(store)
 
-        page = await store.list_messages("thread-2", resource_id=MINE, with_total=True, include=[Include(theirs[1])])
+        page = await store.list_messages(
+            "thread-2", resource_id=MINE, with_total=True, include=[Include(theirs[1])]
+        )
 
         assert (page.items, page.total, page.has_more) == ([], 0, False)
-        filtered = await store.list_messages("thread-2", resource_id=MINE, where={"even": True}, with_total=True)
+        filtered = await store.list_messages(
+            "thread-2", resource_id=MINE, where={"even": True}, with_total=True
+        )
         assert (filtered.items, filtered.total) == ([], 0)
         assert [m.id async for m in store.iter_messages("thread-2", resource_id=MINE)] == []
 
@@ -92,7 +97,11 @@ class TestTenancy(AdapterSuite):
     async def test_update_messages_of_another_resource_is_refused(self, store: Store) -> None:
         """update_messages within a scope changes all or, where one is another's, none."""
         mine, theirs = await two_tenants(store)
-        updates = [MessageUpdate(mine[0], role="x"), MessageUpdate("unknown", role="x"), MessageUpdate(theirs[0], role="x")]
+        updates = [
+            MessageUpdate(mine[0], role="x"),
+            MessageUpdate("unknown", role="x"),
+            MessageUpdate(theirs[0], role="x"),
+        ]
 
         await refused(store, lambda: store.update_messages(updates, resource_id=MINE))
         assert ids(await store.update_messages(updates[:2], resource_id=MINE)) == [mine[0]]
@@ -107,11 +116,15 @@ class TestTenancy(AdapterSuite):
 
     @case("tenancy.update_thread", "5.3.writes")
     async def test_update_thread_of_another_resource_is_refused(self, store: Store) -> None:
-        """update_thread within a scope changes the scope's own threads only; ownership is checked before the guard."""
+        """update_thread within a scope changes the scope's own threads only; ownership is checked before
+        the guard.
+        """
         await two_tenants(store)
 
         await refused(store, lambda: store.update_thread("thread-2", title="x", resource_id=MINE))
-        await refused(store, lambda: store.update_thread("thread-2", title="x", if_title="other", resource_id=MINE))
+        await refused(
+            store, lambda: store.update_thread("thread-2", title="x", if_title="other", resource_id=MINE)
+        )
         assert (await store.update_thread("thread-1", title="x", resource_id=MINE)).title == "x"
 
     @case("tenancy.delete_thread", "5.3.writes")
@@ -174,7 +187,18 @@ class TestTenancy(AdapterSuite):
     @case("tenancy.ids_compare_exactly", "4.1.compare", "5.3.reads")
     async def test_owners_compare_code_point_by_code_point(self, store: Store) -> None:
         """Owners that differ in case, accents, spaces or normalisation are different owners."""
-        owners = ("user", "USER", "user ", " user", "usér", "use\u0301r", "us\u00e9r\u200b", "%", "_ser", "u%")
+        owners = (
+            "user",
+            "USER",
+            "user ",
+            " user",
+            "usér",
+            "use\u0301r",
+            "us\u00e9r\u200b",
+            "%",
+            "_ser",
+            "u%",
+        )
         for index, owner in enumerate(owners):
             await store.create_thread(owner, thread_id=f"t{index}")
             await store.save_messages([NewMessage(f"t{index}", "user", 1, id=f"m{index}")])
@@ -182,7 +206,9 @@ class TestTenancy(AdapterSuite):
         for index, owner in enumerate(owners):
             assert ids(await store.list_threads(resource_id=owner)) == [f"t{index}"]
             assert ids(await store.list_messages(resource_id=owner)) == [f"m{index}"]
-            assert ids(await store.get_messages([f"m{i}" for i in range(len(owners))], resource_id=owner)) == [f"m{index}"]
+            assert ids(
+                await store.get_messages([f"m{i}" for i in range(len(owners))], resource_id=owner)
+            ) == [f"m{index}"]
 
     @case("tenancy.operators_are_no_owners", "3.validate", "5.3.takes")
     async def test_an_operator_is_no_owner(self, store: Store) -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from threadkeep import AlreadyExistsError, ConflictError, NewMessage, NotFoundError, OwnershipError, Store, Thread
+
+from threadkeep import (
+    AlreadyExistsError,
+    ConflictError,
+    NewMessage,
+    NotFoundError,
+    OwnershipError,
+    Store,
+    Thread,
+)
 
 from ..cases import case
 from .base import AdapterSuite
@@ -59,7 +68,9 @@ class TestThreadCreate(AdapterSuite):
     @case("threads.ensure.creates", "3.ensure")
     async def test_ensuring_an_absent_thread_creates_it(self, store: Store) -> None:
         """ensure_thread creates an absent thread with all that is given."""
-        made = await store.ensure_thread("user-1", thread_id="thread-1", title="T", metadata={"a": 1}, created_at=NOON)
+        made = await store.ensure_thread(
+            "user-1", thread_id="thread-1", title="T", metadata={"a": 1}, created_at=NOON
+        )
 
         assert (made.title, made.metadata, made.created_at) == ("T", {"a": 1}, NOON)
         assert await store.get_thread("thread-1") == made
@@ -70,7 +81,10 @@ class TestThreadCreate(AdapterSuite):
         made = await store.create_thread("user-1", thread_id="thread-1", title="first", metadata={"a": 1})
 
         async with unchanged(store):
-            assert await store.ensure_thread("user-1", thread_id="thread-1", title="second", metadata={"b": 2}) == made
+            assert (
+                await store.ensure_thread("user-1", thread_id="thread-1", title="second", metadata={"b": 2})
+                == made
+            )
 
     @case("threads.ensure.other_owner", "3.ensure", "5.3.writes")
     async def test_ensuring_another_resources_thread_is_refused(self, store: Store) -> None:
@@ -119,7 +133,11 @@ class TestThreadSave(AdapterSuite):
 
         assert saved == await store.get_thread("thread-1")
         assert (saved.created_at, saved.updated_at) == (NOON, at(60))
-        assert (saved.title, saved.metadata, saved.working_memory) == ("imported", {"source": "elsewhere"}, "# notes")
+        assert (saved.title, saved.metadata, saved.working_memory) == (
+            "imported",
+            {"source": "elsewhere"},
+            "# notes",
+        )
         assert saved.message_count == 0
 
     @case("threads.save.replaces", "3.save_thread", "3.imports")
@@ -137,7 +155,9 @@ class TestThreadSave(AdapterSuite):
 
     @case("threads.save.older_updated_at", "3.imports")
     async def test_saving_may_set_updated_at_back(self, store: Store) -> None:
-        """An importer saves each thread again after its messages, which sets updated_at back to what it was."""
+        """An importer saves each thread again after its messages, which sets updated_at back to what it
+        was.
+        """
         await store.save_thread(self.THREAD)
         await add(store, "thread-1", "a")
 
@@ -260,7 +280,9 @@ class TestThreadList(AdapterSuite):
             )
         await store.create_thread("user-2", thread_id="other", created_at=NOON)
 
-        walked = [thread.id async for thread in store.iter_threads(resource_id="user-1", order="asc", per_page=2)]
+        walked = [
+            thread.id async for thread in store.iter_threads(resource_id="user-1", order="asc", per_page=2)
+        ]
         even = [t.id async for t in store.iter_threads(where={"even": True}, per_page=1)]
 
         assert walked == [f"t{index}" for index in range(7)]
@@ -346,7 +368,9 @@ class TestThreadUpdate(AdapterSuite):
         for guard in ("", "title", "Title ", "Tıtle"):
             async with unchanged(store):
                 with pytest.raises(ConflictError):
-                    await store.update_thread("t", title="x", metadata={"a": 1}, working_memory="y", if_title=guard)
+                    await store.update_thread(
+                        "t", title="x", metadata={"a": 1}, working_memory="y", if_title=guard
+                    )
 
     @case("threads.update.rises", "4.5.touch")
     async def test_updated_at_rises_with_every_update(self, store: Store) -> None:
@@ -374,7 +398,9 @@ class TestThreadUpdate(AdapterSuite):
 
     @case("threads.transfer.moves_all", "3.transfer")
     async def test_a_transfer_gives_thread_and_messages_to_the_new_owner(self, store: Store) -> None:
-        """After transfer_thread the new owner has thread and messages, the old one nothing; the rest is unchanged."""
+        """After transfer_thread the new owner has thread and messages, the old one nothing; the rest is
+        unchanged.
+        """
         names = await filled_thread(store, 5)
         before = await store.update_thread("thread-1", title="T", metadata={"a": 1}, working_memory="W")
         was = await store.get_messages(names)
@@ -491,7 +517,12 @@ class TestThreadDelete(AdapterSuite):
 
         after = await store.get_thread("thread-1")
         assert after is not None
-        assert (after.title, after.metadata, after.working_memory, after.message_count) == ("T", {"a": 1}, "W", 0)
+        assert (after.title, after.metadata, after.working_memory, after.message_count) == (
+            "T",
+            {"a": 1},
+            "W",
+            0,
+        )
         assert after.updated_at > before.updated_at
         assert await store.get_messages(names) == []
         assert ids(await store.list_messages("thread-1", where={"even": True})) == []

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
 import pytest
+
 from threadkeep import (
     Actor,
     ArchiveMemory,
@@ -63,7 +64,9 @@ class TestTimes(AdapterSuite):
 
     @case("times.round_trip", "4.2.utc", "4.2.years")
     async def test_every_microsecond_of_every_year_comes_back(self, store: Store) -> None:
-        """Years 1 to 9999, before and after 1970, with microseconds, of threads, messages, resources and memories."""
+        """Years 1 to 9999, before and after 1970, with microseconds, of threads, messages, resources and
+        memories.
+        """
         for index, moment in enumerate(MOMENTS):
             name = f"t{index}"
             await store.save_thread(Thread(id=name, resource_id="r", created_at=moment, updated_at=moment))
@@ -83,12 +86,18 @@ class TestTimes(AdapterSuite):
             assert (await store.get_messages([name]))[0].created_at == moment
             assert await store.get_resource(name) == resource
         assert [m.created_at for m in (await store.list_memories()).items] == list(reversed(MOMENTS))
-        assert ids(await store.list_messages(resource_id="r")) == [f"t{index}" for index in range(len(MOMENTS))]
+        assert ids(await store.list_messages(resource_id="r")) == [
+            f"t{index}" for index in range(len(MOMENTS))
+        ]
 
     @case("times.are_utc", "4.2.utc")
     async def test_times_are_returned_in_utc(self, store: Store) -> None:
         """A time given in any zone comes back as the same moment, in UTC, from every read."""
-        zones = [timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-11)), timezone(timedelta(seconds=1234))]
+        zones = [
+            timezone(timedelta(hours=5, minutes=30)),
+            timezone(timedelta(hours=-11)),
+            timezone(timedelta(seconds=1234)),
+        ]
         for index, zone in enumerate(zones):
             moment = NOON.astimezone(zone)
             created = await store.create_thread("r", thread_id=f"t{index}", created_at=moment)
@@ -97,7 +106,13 @@ class TestTimes(AdapterSuite):
             read = await store.get_thread(f"t{index}")
             (message,) = await store.get_messages([f"m{index}"])
             assert read is not None
-            for returned in (created.created_at, read.created_at, message.created_at, memory.created_at, read.updated_at):
+            for returned in (
+                created.created_at,
+                read.created_at,
+                message.created_at,
+                memory.created_at,
+                read.updated_at,
+            ):
                 assert returned.utcoffset() == timedelta(0)
             for returned in (created.created_at, read.created_at, message.created_at, memory.created_at):
                 assert returned == NOON
@@ -117,7 +132,9 @@ class TestTimes(AdapterSuite):
 
     @case("times.naive", "4.2.naive", "3.validate")
     async def test_naive_times_are_refused(self, store: Store) -> None:
-        """A naive datetime, a date, a text or a number as a time is an error everywhere; nothing is written."""
+        """A naive datetime, a date, a text or a number as a time is an error everywhere; nothing is
+        written.
+        """
         await store.create_thread("r", thread_id="t")
         wrong: list[Any] = [NOON.replace(tzinfo=None), date(2024, 1, 1), "2024-01-01T00:00:00Z", 0, 1.5, True]
         async with unchanged(store):
@@ -131,12 +148,24 @@ class TestTimes(AdapterSuite):
                 with pytest.raises(InvalidArgumentError):
                     await store.add_memories(Actor("shared"), [NewMemory("x", created_at=moment)])
                 with pytest.raises(InvalidArgumentError):
-                    await store.save_thread(Thread(id="t", resource_id="r", created_at=NOON, updated_at=moment))
+                    await store.save_thread(
+                        Thread(id="t", resource_id="r", created_at=NOON, updated_at=moment)
+                    )
                 with pytest.raises(InvalidArgumentError):
                     await store.save_resource(Resource(id="r", created_at=moment, updated_at=NOON))
                 with pytest.raises(InvalidArgumentError):
                     await store.save_messages(
-                        [Message(id="m", thread_id="t", resource_id="r", role="u", content=0, created_at=moment, seq=1)]
+                        [
+                            Message(
+                                id="m",
+                                thread_id="t",
+                                resource_id="r",
+                                role="u",
+                                content=0,
+                                created_at=moment,
+                                seq=1,
+                            )
+                        ]
                     )
 
     @case("times.out_of_range", "4.2.years", "3.validate")
@@ -161,7 +190,11 @@ class TestTimes(AdapterSuite):
         for name, moment in (("first", FIRST), ("noon", NOON), ("last", LAST)):
             await add(store, "t", name, created_at=moment)
 
-        assert ids(await store.list_messages("t", created=TimeRange(FIRST, LAST))) == ["first", "noon", "last"]
+        assert ids(await store.list_messages("t", created=TimeRange(FIRST, LAST))) == [
+            "first",
+            "noon",
+            "last",
+        ]
         inner = TimeRange(FIRST, LAST, start_exclusive=True, end_exclusive=True)
         assert ids(await store.list_messages("t", created=inner)) == ["noon"]
         assert ids(await store.list_messages("t", created=TimeRange(start=LAST))) == ["last"]
@@ -192,7 +225,9 @@ class TestTimes(AdapterSuite):
 
     @case("times.concurrent_calls", "4.5.seq", "4.5.touch")
     async def test_concurrent_calls_never_share_a_seq(self, store: Store) -> None:
-        """Fifty calls at once get fifty different seq, and the thread's updated_at is the largest time of all."""
+        """Fifty calls at once get fifty different seq, and the thread's updated_at is the largest time of
+        all.
+        """
         thread = await store.create_thread("r", thread_id="t")
 
         saved = await asyncio.gather(*[store.save_messages([NewMessage("t", "user", i)]) for i in range(50)])

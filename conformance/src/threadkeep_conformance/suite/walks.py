@@ -165,7 +165,7 @@ async def _messages(database: Database, query: dict[str, Any], *, move: bool = F
     await store.save_messages([new(f"changing-{index}", index) for index in range(_CHANGING)])
     sign = -1 if query["order"] == "desc" else 1
 
-    def place(item: Any) -> tuple[Any, ...]:  # noqa: ANN401  (what the list has)
+    def place(item: Any) -> tuple[Any, ...]:
         return (_signed(item.created_at, query), sign * item.seq, item.id)
 
     def change(rng: random.Random) -> Ask:
@@ -197,7 +197,7 @@ async def _threads(database: Database, query: dict[str, Any]) -> Walk:
     for index in range(_CHANGING):
         await store.save_thread(thread(f"changing-{index:02}", index))
 
-    def place(item: Any) -> tuple[Any, ...]:  # noqa: ANN401  (what the list has)
+    def place(item: Any) -> tuple[Any, ...]:
         # Ids fall where times do.
         name = tuple(-ord(letter) for letter in item.id) if query["order"] == "desc" else item.id
         return (_signed(getattr(item, query["order_by"]), query), name)
@@ -226,7 +226,7 @@ async def _resources(database: Database) -> Walk:
 
     kept = [await store.save_resource(resource(f"{index:02}-kept")) for index in range(_KEPT)]
 
-    def place(item: Any) -> tuple[Any, ...]:  # noqa: ANN401  (what the list has)
+    def place(item: Any) -> tuple[Any, ...]:
         return (item.id,)
 
     def change(rng: random.Random) -> Ask:
@@ -252,7 +252,7 @@ async def _memories(database: Database) -> Walk:
 
     kept = await store.save_memories([memory(1000 + index, index // 3) for index in range(_KEPT)])
 
-    def place(item: Any) -> tuple[Any, ...]:  # noqa: ANN401  (what the list has)
+    def place(item: Any) -> tuple[Any, ...]:
         return (_signed(item.created_at, {"order": "desc"}), item.id)
 
     def change(rng: random.Random) -> Ask:

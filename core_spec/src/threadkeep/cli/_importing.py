@@ -45,8 +45,9 @@ async def import_entries(store: Store, entries: Iterable[Entry]) -> Counts:
     at the end; until then they wait in a temporary file, since a file may have any number of them.
 
     Raises:
-        BadInputError: An entry breaks a rule. Nothing of its batch was written.
-        ThreadkeepError: An entry does not go with what is stored; its place is in a note. The same holds.
+        BadInputError: An entry breaks a rule. Nothing of its batch and of what follows was written.
+        ThreadkeepError: An entry does not go with what is stored; its place is in a note. Nothing of its
+            batch was written, but one batch of messages that follows it may have been.
     """
     counts: Counts = Counter()
     with tempfile.TemporaryFile() as spool:
@@ -95,22 +96,29 @@ async def _written(
         for batch in batches:
             ahead = 1 if _is_of_messages(batch) else 0
             while len(flying) > ahead:
-                yield await _landed(flying)
-            flying.append((batch, asyncio.create_task(_write(store, batch))))
-            await asyncio.sleep(0)  # it starts now: what it does before it waits for the database
-            while len(flying) > ahead:
-                yield await _landed(flying)
+                yield await _landed(store, flying)
+            task = asyncio.create_task(_write(store, batch))
+            flying.append((batch, task))
+            await asyncio.sleep(0)  # it is checked now, and handed to the database
+            while len(flying) > (0 if task.done() else ahead):  # refused already: nothing follows it
+                yield await _landed(store, flying)
         while flying:
-            yield await _landed(flying)
+            yield await _landed(store, flying)
     finally:
         await asyncio.gather(*[task for _, task in flying], return_exceptions=True)
 
 
 async def _landed(
+    store: Store,
     flying: deque[tuple[list[Entry], asyncio.Task[list[Thread]]]],
 ) -> tuple[list[Entry], list[Thread]]:
     batch, task = flying[0]
-    threads = await asyncio.shield(task)
+    try:
+        threads = await asyncio.shield(task)
+    except _REFUSALS:
+        if _is_of_messages(batch):
+            await _rehearse(store, batch)  # finds which one it was
+        raise
     flying.popleft()
     return batch, threads
 
@@ -123,12 +131,7 @@ async def _write(store: Store, batch: list[Entry]) -> list[Thread]:
     """Write a batch, and return its threads as they were saved."""
     messages = [entry.record for entry in batch if isinstance(entry.record, (Message, NewMessage))]
     if len(messages) == len(batch):
-        # One call, which takes all or none by itself: only when it does not, see which one it was.
-        try:
-            await _save_messages(store, messages)
-        except _REFUSALS:
-            await _rehearse(store, batch)
-            raise
+        await _save_messages(store, messages)  # all or none by itself: there is no need to rehearse it
         return []
     threads = await _rehearse(store, batch)
     for entry in batch:

@@ -113,6 +113,9 @@ UPDATE threadkeep_thread
 SET message_count = message_count + ?, updated_at = min(max(?, updated_at + 1), 253402300799999999)
 WHERE key = ?
 
+-- name: insert_position
+INSERT INTO threadkeep_position (scope, token, created_at, seq, id, key) VALUES (?, ?, ?, ?, ?, ?)
+
 -- name: index_messages
 -- The positions of the messages in a range of keys: 36,000 messages a second in one set, 16,000 by a trigger a row.
 INSERT INTO threadkeep_position (scope, token, created_at, seq, id, key)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 from ...errors import InvalidArgumentError
 from ...models import ArchiveMemory, Message, NewMessage, Resource, Thread
 
-__all__ = ["BadInputError", "Entry", "Source", "is_object", "parsed"]
+__all__ = ["BadInputError", "Entry", "Source", "parsed"]
 
 _HEAD = 64 * 1024
 _CHUNK = 1024 * 1024
@@ -208,11 +208,6 @@ def parsed(line: bytes, place: str) -> Any:
         raise BadInputError(place, f"not JSON: {exc.msg} at column {exc.colno}") from exc
     except (ValueError, RecursionError) as exc:
         raise BadInputError(place, f"not JSON: {exc}") from exc
-
-
-def is_object(value: Any) -> bool:
-    """Whether it is a JSON object."""
-    return isinstance(value, dict)
 
 
 def _refuse_constant(name: str) -> NoReturn:
