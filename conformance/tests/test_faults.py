@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
@@ -86,7 +86,7 @@ class Power:
     forgets = False
 
     @asynccontextmanager
-    async def private_server(self) -> AsyncIterator[str]:
+    async def private_server(self) -> AsyncGenerator[str]:
         yield "toy:server"
 
     async def kill(self, url: str) -> None:
@@ -121,14 +121,14 @@ async def run_server_case(identifier: str, url: str) -> None:
         assert isinstance(probe, Server)
         async with probe.private_server() as private:
             case: Any = CASES[identifier]
-            await case.function(_suite(identifier, database), server=(probe, private))
+            await case.function(_suite(database), server=(probe, private))
 
 
-def _suite(identifier: str, database: Database) -> Any:
+def _suite(database: Database) -> Any:
     from threadkeep_conformance.suite.faults import TestServer
 
     instance: Any = TestServer()
-    instance._database = database
+    vars(instance)["_database"] = database
     return instance
 
 

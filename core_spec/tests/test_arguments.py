@@ -1,7 +1,5 @@
 """Each rule for arguments, at its edges."""
 
-# ruff: noqa: ANN401  (a test hands over what no type allows)
-
 from __future__ import annotations
 
 import enum

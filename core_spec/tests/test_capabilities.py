@@ -1,7 +1,5 @@
 """What a backend declares, and what a program reads of it."""
 
-# ruff: noqa: ANN401  (a test hands over what no type allows)
-
 from __future__ import annotations
 
 from typing import Any

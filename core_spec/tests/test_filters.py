@@ -1,7 +1,5 @@
 """What a filter may say, and which tokens it turns into."""
 
-# ruff: noqa: ANN401  (a test hands over what no type allows)
-
 from __future__ import annotations
 
 import enum

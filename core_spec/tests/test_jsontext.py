@@ -1,7 +1,5 @@
 """JSON goes in and comes out exactly; what cannot is refused by path; merges are RFC 7396."""
 
-# ruff: noqa: ANN401  (a test hands over what no type allows)
-
 from __future__ import annotations
 
 import enum

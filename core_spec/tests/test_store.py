@@ -1,7 +1,5 @@
 """The store checks every argument before its adapter hears of the call, and knows where it may be used."""
 
-# ruff: noqa: ANN401  (a test hands over what no type allows)
-
 from __future__ import annotations
 
 import asyncio

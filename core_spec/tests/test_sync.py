@@ -1,7 +1,5 @@
 """The sync store: the same methods, from any thread, never a hang."""
 
-# ruff: noqa: ANN401  (a test hands over what no type allows)
-
 from __future__ import annotations
 
 import asyncio

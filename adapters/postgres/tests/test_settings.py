@@ -3,18 +3,21 @@
 import pickle
 import traceback
 
-import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
+
 import threadkeep
 from threadkeep import InvalidArgumentError, UnavailableError
 from threadkeep_postgres._settings import Settings
 
-SECRET = "s3cret p@ss'word\\"
+SECRET = "s3cret p@ss'word\\"  # noqa: S105  (nobody's)
 QUOTED = "s3cret%20p%40ss%27word%5C"
 
 
 def test_the_parts_of_a_url_are_libpqs_parameters() -> None:
-    found = Settings.parse(f"postgresql://me:{QUOTED}@db.example:6543/app?sslmode=require&application_name=x").libpq
+    found = Settings.parse(
+        f"postgresql://me:{QUOTED}@db.example:6543/app?sslmode=require&application_name=x"
+    ).libpq
 
     assert (found["user"], found["password"], found["dbname"]) == ("me", SECRET, "app")
     assert (found["host"], found["port"]) == ("db.example", "6543")
@@ -24,7 +27,7 @@ def test_the_parts_of_a_url_are_libpqs_parameters() -> None:
 def test_libpq_reads_back_what_the_url_said() -> None:
     settings = Settings.parse(f"postgres://me:{QUOTED}@db.example/app")
 
-    assert psycopg.conninfo.conninfo_to_dict(settings.conninfo)["password"] == SECRET
+    assert conninfo_to_dict(settings.conninfo)["password"] == SECRET
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ both ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -40,7 +40,7 @@ from threadkeep.filters import Operation
 
 from .suite.samples import HOSTILE, NOON, NUMBERS
 
-__all__ = ["CALLS", "COPY", "START", "Call", "needs", "source"]
+__all__ = ["CALLS", "COPY", "MESSAGES", "OWNERS", "START", "THREADS", "Call", "needs", "simpler", "source"]
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 """Where the clock of a run begins."""
@@ -93,14 +93,16 @@ def _all_in(thread_id: str, batch: list[NewMessage]) -> list[NewMessage]:
 
 # --- values ---------------------------------------------------------------------------------------
 
+THREADS = ("t1", "t2", "t3", "t4", "T1", HOSTILE[0])
+OWNERS = ("user-1", "user-2", HOSTILE[2])
+MESSAGES = ("m1", "m2", "m3", "m4", "m5", "m6", "M1", HOSTILE[16])
+
 # What exists at first comes oftenest.
-_threads: _Any = st.sampled_from(("t1", "t1", "t1", "t2", "t2", "t3", "t3", "T1", HOSTILE[0]))
-_owners: _Any = st.sampled_from(("user-1", "user-1", "user-2", HOSTILE[2]))
-_names: _Any = st.sampled_from(
-    ("m1", "m2", "m3", "m4", "m5", "m6", "M1", HOSTILE[16], *[f"{COPY}{i}" for i in range(4)])
-)
+_threads: _Any = st.sampled_from(("t1", "t1", "t1", "t2", "t2", "t3", *THREADS))
+_owners: _Any = st.sampled_from(("user-1", *OWNERS))
+_names: _Any = st.sampled_from((*MESSAGES, *[f"{COPY}{number}" for number in range(4)]))
 _flags: _Any = st.booleans()
-_titles: _Any = st.sampled_from(("", "title", "Title", *HOSTILE[:8]))
+_titles: _Any = st.sampled_from(("", "title", "Title", *HOSTILE[:3]))
 _strings: _Any = st.sampled_from(("", "x", "X", "10", "9", "x" * 64, "x" * 65, "x" * 66, *HOSTILE))
 _numbers: _Any = st.sampled_from(NUMBERS) | st.integers(-3, 3) | st.floats(-3, 3, width=16)
 _scalars: _Any = st.none() | _flags | st.sampled_from((0, 1, 1.0, "1")) | _numbers | _strings
@@ -121,6 +123,7 @@ _moments: _Any = st.sampled_from(
         NOON + timedelta(microseconds=1),
         NOON - timedelta(microseconds=1),
         START,
+        START + timedelta(days=1),  # in the future: a touch goes beyond it
         datetime.min.replace(tzinfo=UTC),
         datetime.max.replace(tzinfo=UTC),
         datetime(1969, 12, 31, 23, 59, 59, 999999, UTC),
@@ -142,7 +145,7 @@ _where: _Any = st.none() | st.dictionaries(
     max_size=2,
 )
 _ranges: _Any = st.none() | st.builds(TimeRange, st.none() | _moments, st.none() | _moments, _flags, _flags)
-_scopes: _Any = st.sampled_from((None, None, "user-1", "user-1", "user-1", "user-2"))
+_scopes: _Any = st.sampled_from((*[None] * 3, *["user-1"] * 3, "user-2"))
 _orders: _Any = st.sampled_from(("asc", "desc"))
 _sizes: _Any = st.sampled_from((1, 2, 3, 40, 0, None, -1))
 _documents: _Any = st.none() | st.sampled_from(
@@ -167,8 +170,12 @@ def _call(method: str, *args: SearchStrategy[Any], **kwargs: SearchStrategy[Any]
     """Calls with all of *args* and some of *kwargs*; one named with a final ``_`` is always given."""
     required = {name[:-1]: value for name, value in kwargs.items() if name.endswith("_")}
     optional = {name: value for name, value in kwargs.items() if not name.endswith("_")}
-    given = st.fixed_dictionaries(required, optional=optional)
+    given = st.fixed_dictionaries(required, optional=optional).map(_given)
     return st.builds(Call, st.integers(0, 1), st.just(method), st.tuples(*args), given)
+
+
+def _given(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in kwargs.items() if value is not UNSET}
 
 
 def _memory(actor: Actor, **fields: Any) -> ArchiveMemory:
@@ -241,23 +248,23 @@ CALLS: dict[str, SearchStrategy[Call]] = {
             updated_at=_moments,
         ),
     ),
-    "change_threads": _call(
+    "update_thread": _call(
         "update_thread",
         _threads,
         title=_titles,
         metadata=_metadata,
         replace_metadata=_flags,
         working_memory=_documents,
-        if_title=_titles,
+        if_title=st.sampled_from((*[UNSET] * 4, "", "title")),
         resource_id=_scopes,
-    )
-    | _call("transfer_thread", _threads, _owners, resource_id=_scopes)
+    ),
+    "change_threads": _call("transfer_thread", _threads, _owners, resource_id=_scopes)
     | _call("clear_thread", _threads, resource_id=_scopes)
     | _call("delete_thread", _threads, resource_id=_scopes),
     "clone": _call(
         "clone_thread",
         _threads,
-        thread_id_=_threads,
+        thread_id_=st.sampled_from(("t3", "t4", "T1", *THREADS)),
         to_resource_id=_scopes,
         title=_titles,
         metadata=_metadata,
@@ -312,7 +319,7 @@ CALLS: dict[str, SearchStrategy[Call]] = {
         working_memory=_documents,
         metadata=_metadata,
         replace_metadata=_flags,
-        if_revision=st.integers(0, 2),
+        if_revision=st.sampled_from((*[UNSET] * 4, 0, 1, 2)),
     )
     | _call("delete_resource", _owners)
     | _call("get_resource", _owners)
@@ -348,6 +355,51 @@ CALLS: dict[str, SearchStrategy[Call]] = {
     | _call("migrate"),
 }
 """Random calls by area; together they use every operation of a store."""
+
+
+# --- simpler --------------------------------------------------------------------------------------
+
+
+def simpler(value: Any) -> Iterator[Any]:
+    """Values of the same kind with a little less in them: one argument, item or field."""
+    if isinstance(value, Call):
+        kept_ids = {
+            name: value.kwargs[name] for name in ("thread_id",) if name in value.kwargs
+        }  # else it is random
+        yield from (value._replace(kwargs={**kwargs, **kept_ids}) for kwargs in simpler(value.kwargs))
+        yield from (value._replace(args=args) for args in _simpler_items(value.args))
+    elif isinstance(value, dict):
+        kept: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]  (JSON)
+        yield from ({key: item for key, item in kept.items() if key != gone} for gone in kept)
+        yield from ({**kept, key: less} for key, item in kept.items() for less in simpler(item))
+    elif isinstance(value, list):
+        items: list[Any] = value  # pyright: ignore[reportUnknownVariableType]  (JSON)
+        yield from (items[:index] + items[index + 1 :] for index in range(len(items)))
+        yield from (list(less) for less in _simpler_items(tuple(items)))
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            given = getattr(value, name)
+            for less in (*_DEFAULTS.get(name, ()), *simpler(given)):
+                if less != given:
+                    yield msgspec.structs.replace(value, **{name: less})
+
+
+_DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "content": ("text",),
+    "metadata": ({},),
+    "role": ("user",),
+    "type": ("text",),
+    "title": ("",),
+    "resource_id": (None,),
+    "working_memory": (None,),
+    "replace_metadata": (False,),
+    "pinned": (False,),
+}
+
+
+def _simpler_items(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    for index, item in enumerate(items):
+        yield from ((*items[:index], less, *items[index + 1 :]) for less in simpler(item))
 
 
 # --- as Python ------------------------------------------------------------------------------------
@@ -388,5 +440,5 @@ def source(value: object, names: dict[str, str] | None = None) -> str:  # noqa: 
     if isinstance(value, (list, tuple)):
         items: Any = value  # pyright: ignore[reportUnknownVariableType]  (JSON)
         inside = ", ".join(source(item, names) for item in items)
-        return f"[{inside}]" if isinstance(value, list) else f"({inside},)"
+        return f"[{inside}]" if isinstance(value, list) else f"({inside},)" if items else "()"
     return repr(value)

@@ -11,22 +11,37 @@ from typing import Any, cast
 
 import pytest
 
+from threadkeep import ThreadkeepError
 from threadkeep.registry import registry
 
 from . import suite
 from .cases import CASES, declared, selected
+from .databases import is_fresh
+from .probe import Databases, load_probe
 from .suite.base import AdapterSuite
 from .waivers import Waiver, WaiverError, read_waivers
+
+_WHY = "each case gets a database of its own, and this adapter's probe makes none"
 
 __all__ = ["defects", "prepare", "url_ids"]
 
 
 def url_ids(urls: Iterable[str]) -> list[str]:
-    """Short names for URLs, without credentials: the adapters' names, numbered where one repeats."""
+    """Short names for URLs, without credentials: the adapters' names, numbered where one repeats.
+
+    Raises:
+        pytest.UsageError: A URL names no installed adapter, or cannot be made fresh for each case.
+    """
     seen: Counter[str] = Counter()
     found: list[str] = []
     for url in urls:
-        name = registry().spec_for(url).name
+        try:
+            spec = registry().spec_for(url)
+        except ThreadkeepError as exc:
+            raise pytest.UsageError(str(exc)) from exc
+        if not is_fresh(url) and not isinstance(load_probe(spec), Databases):
+            raise pytest.UsageError(f"the {spec.name} URL needs {{namespace}} or {{tmp}}: {_WHY}")
+        name = spec.name
         seen[name] += 1
         found.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
     return found

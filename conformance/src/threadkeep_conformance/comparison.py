@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Iterable
+from itertools import islice
 from types import SimpleNamespace, TracebackType
 from typing import Any, Self, TypeVar
 from unittest.mock import patch
@@ -15,7 +16,7 @@ import threadkeep.clock
 from threadkeep import Clone, ConflictError, Explanation, Message, Page, Store
 from threadkeep.clock import Clock, to_us
 
-from .calls import COPY, START, Call, needs, source
+from .calls import COPY, MESSAGES, OWNERS, START, THREADS, Call, needs, simpler, source
 from .databases import Database
 
 __all__ = ["CONTINUE", "Comparison", "Difference", "Step", "shortened"]
@@ -29,6 +30,7 @@ Step = Call | int
 Value = TypeVar("Value")
 
 _STORES = ("a", "b")
+_SIMPLER = 300  # simpler arguments that are tried
 
 
 class Difference(AssertionError):  # noqa: N818  (a finding, not a failure of the kit)
@@ -44,15 +46,25 @@ class Difference(AssertionError):  # noqa: N818  (a finding, not a failure of th
         self.steps = steps
 
 
-def shortened(template: str, runner: asyncio.Runner, steps: list[Step]) -> Difference | None:
-    """Leave out what is not needed for a difference, step by step; None where it does not come again."""
-    shortest = _replay(template, runner, steps)
-    index = len(steps) - 2  # the last one shows the difference
-    while shortest is not None and index >= 0:
-        kept = shortest.steps
-        if index < len(kept):
-            shortest = _replay(template, runner, kept[:index] + kept[index + 1 :]) or shortest
-        index -= 1
+def shortened(template: str, runner: asyncio.Runner, difference: Difference) -> Difference:
+    """A difference with fewer steps and simpler arguments; the given one, where it does not come again."""
+    shortest = _replay(template, runner, difference.steps) or difference
+    index = len(shortest.steps) - 2  # the last one shows the difference
+    while index >= 0:
+        steps = shortest.steps
+        shortest = _replay(template, runner, steps[:index] + steps[index + 1 :]) or shortest
+        index = min(index, len(shortest.steps) - 1) - 1
+    index, left = 0, _SIMPLER
+    while index < len(shortest.steps):
+        steps = shortest.steps
+        for candidate in islice(simpler(steps[index]), left):
+            left -= 1
+            found = _replay(template, runner, [*steps[:index], candidate, *steps[index + 1 :]])
+            if found is not None:
+                shortest = found
+                break
+        else:
+            index += 1
     return shortest
 
 
@@ -106,7 +118,7 @@ class _Side:
         with patch.object(threadkeep.clock.clock, "take", self._clock.take):
             try:
                 return self._runner.run(_awaited(method, args, kwargs))
-            except Exception as exc:  # noqa: BLE001  (an error is a result, to be compared; an unexpected one differs)
+            except Exception as exc:  # noqa: BLE001  (an error is a result; an unexpected one is a difference)
                 return exc
 
     def name_copies(self, copy: Clone, first: int) -> None:
@@ -179,10 +191,16 @@ class Comparison:
             Difference: It is not the same.
         """
         everything = {"per_page": None, "with_total": True}
-        for method in ("list_threads", "list_resources", "list_memories"):
+        for query in (everything, {**everything, "order_by": "updated_at", "order": "asc"}):
+            self.do(Call(1, "list_threads", (), query))
+        for method in ("list_resources", "list_memories"):
             self.do(Call(1, method, (), everything))
-        for owner in ("user-1", "user-2"):
+        for owner in OWNERS:
             self.do(Call(1, "list_messages", (), {"resource_id": owner, **everything}))
+        for thread in THREADS:
+            self.do(Call(0, "get_thread", (thread,)))
+            self.do(Call(0, "list_messages", (thread,), {"order": "desc", "with_total": True}))
+        self.do(Call(0, "get_messages", ([*MESSAGES, *self._copies],)))
 
     def _compare(self, call: Call) -> None:
         expected, found = self._model.call(call), self._actual.call(call)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+_SUITE = Path(__file__).with_name("test_suite.py")
 
 pytest.register_assert_rewrite("threadkeep_conformance.suite", "threadkeep_conformance.witness")
 
@@ -42,11 +45,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start the writer of events where it is asked for."""
+    """Check the URLs before anything is collected, and start the writer of events where it is asked for."""
+    urls = cast("list[str]", config.getoption("threadkeep_url"))
+    if urls:
+        from .collection import url_ids
+
+        url_ids(urls)
     if config.getoption("threadkeep_events"):
         from .events import EventWriter
 
         config.pluginmanager.register(EventWriter(), "threadkeep-events")
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> None:
+    """Say what is missing, once, rather than that every case of the installed suite lacks a fixture."""
+    if module_path == _SUITE and not parent.config.getoption("threadkeep_url"):
+        raise pytest.UsageError("which database? give --threadkeep-url=URL")
 
 
 @pytest.hookimpl(tryfirst=True)

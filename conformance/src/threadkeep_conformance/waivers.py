@@ -39,7 +39,7 @@ class Waiver:
     link: str
 
     def __post_init__(self) -> None:
-        parts: tuple[object, ...] = (self.case, self.reason, self.link)  # TOML may give anything
+        parts = cast("tuple[object, ...]", (self.case, self.reason, self.link))  # TOML may give anything
         strings = all(isinstance(part, str) and part.strip() for part in parts)
         if not strings or not self.link.startswith(("https://", "http://")):
             raise WaiverError(f"the waiver of {self.case!r} needs a case, a reason and an http(s) link")

@@ -132,7 +132,7 @@ def encode_document(value: object, argument: str) -> dict[str, Any]:
     return _encode_checked(document, argument, WORKING_MEMORY_BYTES)[1]
 
 
-def decode(text: str, what: str) -> Any:  # noqa: ANN401  (any JSON value)
+def decode(text: str, what: str) -> Any:
     """Decode stored JSON.
 
     Args:

@@ -15,7 +15,7 @@ from threadkeep.errors import (
     UnavailableError,
 )
 
-__all__ = ["is_lost", "is_race", "translate", "translated"]
+__all__ = ["connecting", "is_lost", "is_race", "translate", "translated"]
 
 _RACES = frozenset({"40001", "40P01", "23505", "23503"})
 """Serialization failure, deadlock, and the keys that stand for a lost race. Nothing was written."""
@@ -75,12 +75,42 @@ def translate(error: psycopg.Error, *, writing: bool) -> StorageError:
     return StorageError(f"the server refused a statement: {error}")
 
 
+_REFUSALS = (  # of a connection there is no SQLSTATE; what libpq says may hold parameters: it is not shown
+    ("password authentication failed", _REASONS["28P01"]),
+    ("no password supplied", "the server wants a password"),
+    ("unsupported startup parameter", _REASONS["08P01"]),
+    ("too many clients", _REASONS["53300"]),
+    ("remaining connection slots", _REASONS["53300"]),
+    ("certificate", "the server's certificate, or ours, was refused"),
+    ("is starting up", "the server is starting"),
+    ("is shutting down", "the server is shutting down"),
+    ("database", _REASONS["3D000"]),
+    ("role", _REASONS["28000"]),
+)
+
+
+def _refusal(error: psycopg.Error) -> str:
+    text = str(error)
+    fatal = text.partition("FATAL:")[2]
+    for words, reason in _REFUSALS:
+        if words in (fatal or text.partition("failed:")[2]):
+            return reason
+    return "the server refuses the connection" if fatal else "the server cannot be reached"
+
+
 @contextmanager
-def translated(*, connecting: bool = False) -> Generator[None]:
+def connecting() -> Generator[None]:
+    """Raise the contract's errors for those of opening a connection."""
+    try:
+        yield
+    except psycopg.Error as exc:
+        raise UnavailableError(_REASONS.get(exc.sqlstate or "") or _refusal(exc)) from exc
+
+
+@contextmanager
+def translated() -> Generator[None]:
     """Raise the contract's errors for the driver's where nothing can have been written."""
     try:
         yield
     except psycopg.Error as exc:
-        if connecting and exc.sqlstate not in _REASONS:
-            raise UnavailableError("the server cannot be reached, or refuses the connection") from exc
         raise translate(exc, writing=False) from exc

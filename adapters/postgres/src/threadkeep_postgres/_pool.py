@@ -2,9 +2,9 @@
 
 Not ``psycopg_pool``: that opens connections in tasks of its own, so that while a server is down every call
 waits for the pool's timeout, and after it is back for a retry interval of up to minutes. Here a call opens
-its connection itself: it gets the server's own error at once, and the first call after a restart succeeds. What
-else a pool does for this adapter is little: it lends the most recently used connection, after a look at its
-socket that costs no round trip, and lets surplus ones go.
+its connection itself: it gets the server's own error at once, and the first call after a restart succeeds.
+What else a pool does for this adapter is little: it lends the most recently used connection, after a look at
+its socket that costs no round trip, and lets surplus ones go.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class Pool:
 
     Attributes:
         cursor_factory: The class of the cursors of what is lent; a probe puts its own there.
+        on_lend: Called with each connection before it is lent, where a probe wants that.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Pool:
         self._connect = connect
         self._least, self._most, self._timeout_s = least, most, timeout_s
         self.cursor_factory: type[AsyncRawCursor[Any]] = AsyncRawCursor
+        self.on_lend: Callable[[Connection], Awaitable[None]] | None = None
         self._free = asyncio.Semaphore(most)
         self._idle: deque[tuple[Connection, float]] = deque()  # the most recently used is last
 
@@ -80,6 +82,8 @@ class Pool:
             lent = await self._take()
             lent.connection.cursor_factory = self.cursor_factory
             try:
+                if self.on_lend is not None:
+                    await self.on_lend(lent.connection)
                 yield lent
             except Exception:
                 await self._restore(lent.connection)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, AsyncRawCursor
+from psycopg import AsyncConnection
 from psycopg.types.numeric import Int8BinaryDumper
 
 from threadkeep.adapter import StorageAdapter
@@ -87,7 +86,7 @@ class PostgresAdapter(StorageAdapter):
         return adapter
 
     async def _connection(self) -> AsyncConnection[Any]:
-        with _errors.translated(connecting=True):
+        with _errors.connecting():
             connection = await AsyncConnection.connect(
                 autocommit=True,
                 prepare_threshold=None if self._settings.pgbouncer else 1,
@@ -110,7 +109,7 @@ class PostgresAdapter(StorageAdapter):
                 self._filters.indexed = await self._filters.read(Session(lent))
 
     async def _run(self, call: Callable[[Session], Awaitable[Result]]) -> Result:
-        """Run a call, again where it lost a race, or met a connection dead from idling before it could write."""
+        """Run a call, again where it lost a race, or met a connection that was dead before it could write."""
         for attempt in range(_TRIES):
             if attempt:
                 await asyncio.sleep(random.random() * _FIRST_WAIT_S * 2 ** min(attempt, 7))
@@ -137,6 +136,11 @@ class PostgresAdapter(StorageAdapter):
     async def close(self) -> None:
         await self._pool.close()
 
+    async def migrate(self) -> None:
+        with _errors.translated():
+            async with self._pool.lend() as lent:
+                await _schema.migrate(lent.connection, self._queries, extras=True)
+
     # --- for the probe ----------------------------------------------------------------------------
 
     @property
@@ -144,29 +148,10 @@ class PostgresAdapter(StorageAdapter):
         """What its URL said."""
         return self._settings
 
-    @asynccontextmanager
-    async def lend(self) -> AsyncGenerator[AsyncConnection[Any]]:
-        """A connection of the pool."""
-        async with self._pool.lend() as lent:
-            yield lent.connection
-
-    @contextmanager
-    def cursors(self, factory: type[AsyncRawCursor[Any]]) -> Generator[None]:
-        """Use another class of cursors for a while."""
-        before, self._pool.cursor_factory = self._pool.cursor_factory, factory
-        try:
-            yield
-        finally:
-            self._pool.cursor_factory = before
-
-    async def drop_idle(self) -> None:
-        """Close the connections that are not in use."""
-        await self._pool.drop_idle()
-
-    async def migrate(self) -> None:
-        with _errors.translated():
-            async with self._pool.lend() as lent:
-                await _schema.migrate(lent.connection, self._queries, extras=True)
+    @property
+    def pool(self) -> Pool:
+        """Its connections."""
+        return self._pool
 
     # --- threads ----------------------------------------------------------------------------------
 

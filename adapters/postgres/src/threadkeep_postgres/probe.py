@@ -29,6 +29,7 @@ FROM (
     SELECT idx_blks_hit + idx_blks_read FROM pg_catalog.pg_statio_all_indexes WHERE schemaname = $1
 ) AS s (blocks)
 """
+_WRITE_DOWN = b"SELECT pg_catalog.pg_stat_force_next_flush()"
 _FLUSHES = 150000  # the first version that can be told to write its counters down at once
 
 
@@ -43,12 +44,12 @@ class _Observed:
 class _SpyingCursor(AsyncRawCursor[Any]):
     observed: ClassVar[_Observed]
 
-    async def execute(self, query: Any, params: Params | None = None, **options: Any) -> Self:  # noqa: ANN401  (psycopg's overloads)
+    async def execute(self, query: Any, params: Params | None = None, **options: Any) -> Self:
         """Count a statement and have its session write down its counters as soon as it rests."""
         self.observed.statements += 1
         await super().execute(query, params, **options)
         if self.observed.work is not None:
-            await AsyncRawCursor(self.connection).execute(b"SELECT pg_catalog.pg_stat_force_next_flush()")
+            await AsyncRawCursor(self.connection).execute(_WRITE_DOWN)
         return self
 
     async def fetchall(self) -> list[Any]:
@@ -82,8 +83,8 @@ class Probe:
 
     async def versions(self, store: Store) -> Mapping[str, str]:
         """Driver and server."""
-        async with _adapter(store).lend() as db:
-            server = db.info.server_version
+        async with _adapter(store).pool.lend() as lent:
+            server = lent.connection.info.server_version
         return {
             "driver": f"psycopg {psycopg.__version__}",
             "server": f"PostgreSQL {server // 10000}.{server % 10000}",
@@ -95,15 +96,30 @@ class Probe:
     def spy(self, store: Store) -> Generator[_Observed]:
         """Count statements, rows, text, and the blocks that the server looked at in this schema."""
         adapter, observed = _adapter(store), _Observed()
-        cursor = type("_Cursor", (_SpyingCursor,), {"observed": observed})
+        pool, schema = adapter.pool, adapter.settings.schema
+        seen: set[AsyncConnection[Any]] = set()
+
+        async def write_down(connection: AsyncConnection[Any]) -> None:
+            """Have what a session did before counted before."""
+            nonlocal before
+            if before is not None and connection not in seen:
+                seen.add(connection)
+                await AsyncRawCursor(connection).execute(_WRITE_DOWN)
+                before = _blocks(db, schema)
+
         with Connection.connect(
             adapter.settings.conninfo, cursor_factory=psycopg.RawCursor, autocommit=True
         ) as db:
-            before = _blocks(db, adapter.settings.schema)
-            observed.work = before
-            with adapter.cursors(cursor):
+            before = observed.work = _blocks(db, schema)
+            pool.on_lend, pool.cursor_factory = (
+                write_down,
+                type("_C", (_SpyingCursor,), {"observed": observed}),
+            )
+            try:
                 yield observed
-            after = _blocks(db, adapter.settings.schema)
+            finally:
+                pool.on_lend, pool.cursor_factory = None, AsyncRawCursor
+            after = _blocks(db, schema)
             observed.work = None if before is None or after is None else after - before
 
     # --- past the adapter -------------------------------------------------------------------------
@@ -127,12 +143,12 @@ class Probe:
         libpq = adapter.settings.libpq
         before = libpq["options"]
         libpq["options"] += " -c default_transaction_read_only=on"
-        await adapter.drop_idle()
+        await adapter.pool.drop_idle()
         try:
             yield
         finally:
             libpq["options"] = before
-            await adapter.drop_idle()
+            await adapter.pool.drop_idle()
 
     # --- servers ----------------------------------------------------------------------------------
 
