@@ -16,7 +16,7 @@ EXAMPLES = [
     errors.InvalidFilterError("where.k", "an integer within int64", "int"),
     errors.InvalidCursorError("cursor", "given without page", "both"),
     errors.NotFoundError("thread", "t-1"),
-    errors.UnknownSchemeError("mysql", ("libsql", "memory"), "pip install x"),
+    errors.UnknownSchemeError("mysql", ("libsql", "memory"), "pip install x", ("plugin 'p': no",)),
     errors.OwnershipError("message", "m-1"),
     errors.AlreadyExistsError("thread", "t-1"),
     errors.UnsupportedCapabilityError("explain", "chroma", "explain_messages"),

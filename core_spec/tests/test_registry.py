@@ -230,13 +230,13 @@ def test_the_broken_plugin_of_a_known_backend_is_the_error() -> None:
         registry.spec_for("mongodb://host")
 
 
-def test_a_broken_plugin_is_the_cause_where_a_scheme_is_unknown() -> None:
+def test_a_broken_plugin_is_named_where_a_scheme_is_unknown() -> None:
     registry = Registry([Entry("mysql", ImportError("oops"))])
 
     with pytest.raises(UnknownSchemeError) as caught:
         registry.spec_for("mysql://host")
 
-    assert caught.value.__cause__ is registry.errors["mysql"]
+    assert str(registry.errors["mysql"]) in str(caught.value)
 
 
 def test_a_missing_driver_is_named_with_its_pip_line_when_it_is_opened() -> None:

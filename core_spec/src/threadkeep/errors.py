@@ -90,17 +90,21 @@ class UnknownSchemeError(NotFoundError):
         scheme: The URL's scheme.
         installed: The schemes that installed adapters answer to.
         install: A command that installs an adapter for it, or an empty string where none is known.
+        broken: What is wrong with plugins that might have answered, each named.
     """
 
-    def __init__(self, scheme: str, installed: tuple[str, ...], install: str = "") -> None:
+    def __init__(
+        self, scheme: str, installed: tuple[str, ...], install: str = "", broken: tuple[str, ...] = ()
+    ) -> None:
         super().__init__("adapter", scheme)
-        self.args = (scheme, installed, install)
-        self.scheme, self.installed, self.install = scheme, installed, install
+        self.args = (scheme, installed, install, broken)
+        self.scheme, self.installed, self.install, self.broken = scheme, installed, install, broken
 
     def __str__(self) -> str:
         names = ", ".join(self.installed) or "none"
         hint = f"; install it with: {self.install}" if self.install else ""
-        return f"no adapter for the URL scheme {self.scheme!r}; installed: {names}{hint}"
+        broken = "".join(f"; {reason}" for reason in self.broken)
+        return f"no adapter for the URL scheme {self.scheme!r}; installed: {names}{hint}{broken}"
 
 
 class OwnershipError(ThreadkeepError):
@@ -186,7 +190,8 @@ class MissingDriverError(ThreadkeepError):
         self.adapter, self.driver, self.install = adapter, driver, install
 
     def __str__(self) -> str:
-        return f"the {self.adapter} adapter needs the module {self.driver!r}; install it with: {self.install}"
+        hint = f"install it with: {self.install}" if self.install else "install it"
+        return f"the {self.adapter} adapter needs the module {self.driver!r}; {hint}"
 
 
 class SchemaVersionError(ThreadkeepError):

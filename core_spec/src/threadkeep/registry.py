@@ -128,9 +128,9 @@ class Registry:
             if backend in self.errors:
                 raise self.errors[backend]
             install = f"pip install threadkeep-{backend}" if backend else ""
-            # Which schemes a broken plugin would have had is not known: it may be the cause.
-            broken = next(iter(self.errors.values()), None)
-            raise UnknownSchemeError(scheme, tuple(sorted(self._owners)), install) from broken
+            # Which schemes a broken plugin would have had is not known: each may be the cause.
+            broken = tuple([str(error) for error in self.errors.values()])
+            raise UnknownSchemeError(scheme, tuple(sorted(self._owners)), install, broken)
         spec = self._owners[scheme][1]
         for driver in missing_drivers(spec):
             raise MissingDriverError(spec.name, driver, spec.install)

@@ -671,7 +671,9 @@ class SyncStore:
         return self._run(self._store.add_memories(actor, memories))
 
     def save_memories(self, memories: Iterable[ArchiveMemory]) -> list[ArchiveMemory]:
-        """Store memories exactly as they are, replacing those with their ids; for imports. Safe to repeat.
+        """Store memories exactly as they are; for imports. Safe to repeat.
+
+        One that has the id is replaced, whoever's it was: ids are random, so the same id is the same memory.
 
         Raises:
             InvalidArgumentError: A memory breaks a rule. Nothing was written.

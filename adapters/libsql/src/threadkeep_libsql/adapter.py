@@ -73,14 +73,12 @@ class LibsqlAdapter(StorageAdapter):
         parsed = StoreUrl.parse(url, known=_OPTIONS)
         path = _path_of(parsed)
         wanted = _wanted_keys(parsed.options.get("metadata_index"))
+        durability = "full" if parsed.choice("durability", ("full", "relaxed")) == "full" else "relaxed"
+        busy_timeout_s = parsed.number("busy_timeout_s", 30, least=0, most=3600)
         if not migrate and not await asyncio.to_thread(_may_exist, path):
             remedy = "there is no such file; open it with migrate=True"
             raise SchemaVersionError(0, _schema.SCHEMA_VERSION, remedy)
-        adapter = cls(
-            path,
-            durability="full" if parsed.choice("durability", ("full", "relaxed")) == "full" else "relaxed",
-            busy_timeout_s=parsed.number("busy_timeout_s", 30, least=0, most=3600),
-        )
+        adapter = cls(path, durability=durability, busy_timeout_s=busy_timeout_s)
         try:
             await adapter._prepare(wanted, migrate=migrate)
         except BaseException:
