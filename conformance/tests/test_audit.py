@@ -81,7 +81,7 @@ SPYING = f"{__name__}:Spying"
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("case", ["pushdown.filter", "pushdown.order_and_limit", "pushdown.deep_page"])
+@pytest.mark.parametrize("case", ["pushdown.filter", "pushdown.order_and_limit"])
 async def test_pushdown_that_is_real_passes(case: str) -> None:
     with installed(Honest, probe=SPYING, support=NATIVE) as url:
         assert await run_case(case, url) == []

@@ -1,12 +1,11 @@
 import asyncio
-import datetime as datetime_module
 import inspect
 import re
 import runpy
 import sys
 import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +156,7 @@ def test_every_operation_of_a_store_is_drawn() -> None:
     ],
 )
 def test_a_value_is_written_as_python_that_makes_it_again(value: Any) -> None:
-    names = {**vars(datetime_module), **vars(threadkeep)}
+    names = {"datetime": datetime, "UTC": UTC, **vars(threadkeep)}
 
     again = eval(source(value), names)  # noqa: S307  (what source wrote just now)
 

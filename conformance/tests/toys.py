@@ -46,17 +46,23 @@ class EntryPoint:
 
 @contextmanager
 def installed(adapter: type[ReferenceAdapter], **spec: Any) -> Generator[str]:
-    """Make an adapter the only installed one besides the reference adapter; gives a URL for fresh databases."""
+    """Make an adapter the only installed one besides the reference one; gives a URL for fresh databases."""
 
     async def connect(url: str, *, migrate: bool) -> StorageAdapter:
         reference: Any = await SPEC.connect("memory:" + url.removeprefix("toy:"), migrate=migrate)
         return adapter(reference._tables)
 
     fields: dict[str, Any] = {"support": SPEC.support, **spec}
-    toy = AdapterSpec(name="toy", schemes=("toy",), connect=connect, contract="1.0", **fields)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry_module, "_registry", Registry([EntryPoint(toy)]))
+    with plugged(AdapterSpec(name="toy", schemes=("toy",), connect=connect, contract="1.0", **fields)):
         yield URL
+
+
+@contextmanager
+def plugged(spec: AdapterSpec) -> Generator[None]:
+    """Make an adapter the only installed one besides the reference one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry_module, "_registry", Registry([EntryPoint(spec)]))
+        yield
 
 
 class Outcome(SimpleNamespace):

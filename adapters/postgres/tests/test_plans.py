@@ -63,6 +63,7 @@ FILTERS: list[dict[str, Any]] = [
     {"when": "early"},  # 10 %, all of them the oldest
     {"when": one_of("early", "nowhere")},
     {"hundredth": 1, "half": True},
+    {"half": True, "hundredth": 1},
 ]
 SCOPES: list[dict[str, Any]] = [
     {"threads": "long"},

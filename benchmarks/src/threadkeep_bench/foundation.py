@@ -166,7 +166,7 @@ def _check_agreement(case: Case, runner: asyncio.Runner) -> None:
         raise RuntimeError(f"{case.name}: the contestants do not return the same rows")
 
 
-def _ids(answer: Any) -> list[str]:  # noqa: ANN401  (a page of the store's or the floor's list of dicts)
+def _ids(answer: Any) -> list[str]:
     if isinstance(answer, Page):
         return [message.id for message in cast("Page[Message]", answer).items]
     return [row["id"] for row in answer]

@@ -363,10 +363,11 @@ CALLS: dict[str, SearchStrategy[Call]] = {
 def simpler(value: Any) -> Iterator[Any]:
     """Values of the same kind with a little less in them: one argument, item or field."""
     if isinstance(value, Call):
-        kept_ids = {
-            name: value.kwargs[name] for name in ("thread_id",) if name in value.kwargs
-        }  # else it is random
-        yield from (value._replace(kwargs={**kwargs, **kept_ids}) for kwargs in simpler(value.kwargs))
+        fixed = {
+            name: item for name, item in value.kwargs.items() if name == "thread_id"
+        }  # without, it is random
+        loose = {name: item for name, item in value.kwargs.items() if name not in fixed}
+        yield from (value._replace(kwargs={**less, **fixed}) for less in simpler(loose))
         yield from (value._replace(args=args) for args in _simpler_items(value.args))
     elif isinstance(value, dict):
         kept: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]  (JSON)

@@ -49,11 +49,21 @@ class Difference(AssertionError):  # noqa: N818  (a finding, not a failure of th
 def shortened(template: str, runner: asyncio.Runner, difference: Difference) -> Difference:
     """A difference with fewer steps and simpler arguments; the given one, where it does not come again."""
     shortest = _replay(template, runner, difference.steps) or difference
+    shortest = _with_fewer_steps(template, runner, shortest)
+    shortest = _with_simpler_steps(template, runner, shortest)
+    return _with_fewer_steps(template, runner, shortest)
+
+
+def _with_fewer_steps(template: str, runner: asyncio.Runner, shortest: Difference) -> Difference:
     index = len(shortest.steps) - 2  # the last one shows the difference
     while index >= 0:
         steps = shortest.steps
         shortest = _replay(template, runner, steps[:index] + steps[index + 1 :]) or shortest
         index = min(index, len(shortest.steps) - 1) - 1
+    return shortest
+
+
+def _with_simpler_steps(template: str, runner: asyncio.Runner, shortest: Difference) -> Difference:
     index, left = 0, _SIMPLER
     while index < len(shortest.steps):
         steps = shortest.steps

@@ -30,6 +30,7 @@ __all__ = [
     "leads_of",
     "load",
     "residual_of",
+    "sparsest",
 ]
 
 Value = str | int | bool | None | Sequence[str] | Sequence[int] | Sequence[str | None]
@@ -38,7 +39,7 @@ Value = str | int | bool | None | Sequence[str] | Sequence[int] | Sequence[str |
 Direction = Literal["ASC", "DESC"]
 
 PROBE_LIMIT = 100
-"""How far the entries of a token are counted to choose the leading condition: about 30 us."""
+"""How many entries of a token are looked at to choose the leading condition: about 30 us."""
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _FIRST = Position(_INT64_MIN, _INT64_MIN, "")
@@ -188,6 +189,33 @@ def leads_of(
     high = min(same, key=lambda c: (c.high, not c.high_open))
     lead = Lead((), low.low, low.low_open, high.high, high.high_open)
     return [(lead, tuple([c for c in conditions if c not in same]))]
+
+
+def sparsest(
+    candidates: list[tuple[Lead, tuple[Condition, ...]]],
+    probes: Sequence[tuple[int, int, int, int]],
+    *,
+    descending: bool,
+) -> tuple[Lead, tuple[Condition, ...]]:
+    """The candidate with the fewest entries, or, of those with more than were counted, the widest spread.
+
+    Args:
+        candidates: As of :func:`leads_of`.
+        probes: For each branch of a candidate that has entries: its number, how many were counted, and
+            the time and ``seq`` of the last of them.
+        descending: The direction they were counted in.
+    """
+    sign = -1 if descending else 1
+
+    def rank(number: int) -> tuple[bool, int, tuple[int, int]]:
+        own = [probe for probe in probes if probe[0] == number]
+        full = [(sign * at, sign * seq) for _, n, at, seq in own if n >= PROBE_LIMIT]
+        if not full:
+            return (False, sum([probe[1] for probe in own]), (0, 0))
+        reach = min(full)  # of several branches the densest one decides
+        return (True, 0, (-reach[0], -reach[1]))
+
+    return candidates[min(range(len(candidates)), key=rank)]
 
 
 def residual_of(conditions: tuple[Condition, ...], table: Literal["m", "t"]) -> Residual:

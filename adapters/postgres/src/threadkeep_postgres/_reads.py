@@ -86,9 +86,14 @@ class Filters:
         return found
 
     async def plan(
-        self, db: Reader, where: tuple[Condition, ...], probe: Callable[[dict[str, Value]], Statement]
+        self,
+        db: Reader,
+        where: tuple[Condition, ...],
+        probe: Callable[[dict[str, Value]], Statement],
+        *,
+        descending: bool,
     ) -> tuple[Lead, tuple[Condition, ...]]:
-        """The leading condition, the one with the fewest entries, and those checked on each candidate."""
+        """The leading condition, the one whose entries are sparsest, and those checked on each candidate."""
         if not where:
             return Lead(), ()
         candidates = _queries.leads_of(where, self.indexed)
@@ -103,10 +108,8 @@ class Filters:
             }
         )
         (rows,) = await db.read_snapshot(statement)
-        counts: dict[int, int] = dict(
-            rows
-        )  # a candidate without values, or a scope that is not there, has none
-        return candidates[min(range(len(candidates)), key=lambda number: counts.get(number, 0))]
+        probes = [(candidate, n, at, seq) for candidate, n, at, seq in rows]
+        return _queries.sparsest(candidates, probes, descending=descending)
 
     def values(self) -> dict[str, Value]:
         """The parameter of ``as_planned``."""
@@ -122,6 +125,10 @@ class _Scope(NamedTuple):
     parts: dict[str, str]
     values: dict[str, Value]
     size: int = 1
+
+
+def _direction(query: MessageQuery | ThreadQuery) -> _queries.Direction:
+    return "DESC" if query.descending else "ASC"
 
 
 def _message_scope(query: MessageQuery) -> _Scope:
@@ -168,10 +175,11 @@ async def list_messages(filters: Filters, db: Reader, query: MessageQuery) -> Me
     queries, scope = filters.queries, _message_scope(query)
 
     def probe(values: dict[str, Value]) -> Statement:
-        return queries.statement("probe", {**scope.values, **values}, **scope.parts)
+        within = {**scope.values, **_queries.between(query.bounds), **values}
+        return queries.statement("probe", within, **scope.parts, row="p", direction=_direction(query))
 
     async def ask() -> _Found:
-        lead, rest = await filters.plan(db, query.where, probe)
+        lead, rest = await filters.plan(db, query.where, probe, descending=query.descending)
         statements: list[Statement] = []
         if query.limit != 0:
             statements.append(_message_page(filters, query, scope, lead, rest))
@@ -209,7 +217,7 @@ def _message_page(
     parts = {
         **scope.parts,
         **_queries.cut(scope.size * max(len(lead.points), 1)),
-        "direction": "DESC" if query.descending else "ASC",
+        "direction": _direction(query),
         "residual": residual.sql,
     }
     if lead.is_walk:
@@ -278,12 +286,11 @@ async def list_threads(filters: Filters, db: Reader, query: ThreadQuery) -> Thre
     of_scope = "" if query.resource_id is None else "p.resource_key = r.key AND"
 
     def probe(values: dict[str, Value]) -> Statement:
-        return filters.queries.statement(
-            "thread_probe", {**scope.values, **values}, **scope.parts, of_scope=of_scope
-        )
+        parts = {**scope.parts, "of_scope": of_scope, "direction": _direction(query)}
+        return filters.queries.statement("thread_probe", {**scope.values, **values}, **parts)
 
     async def ask() -> _Found:
-        lead, rest = await filters.plan(db, query.where, probe)
+        lead, rest = await filters.plan(db, query.where, probe, descending=query.descending)
         statements = _thread_statements(filters, query, scope, lead, rest)
         found = await db.read_snapshot(*statements)
         return _Found(found[0], found[1][0][0] if query.count else None)
@@ -310,7 +317,7 @@ def _thread_statements(
     table = "t" if lead.is_walk else "p"
     parts = {
         **scope.parts,
-        "direction": "DESC" if query.descending else "ASC",
+        "direction": _direction(query),
         "residual": residual.sql,
         "of_scope": "" if query.resource_id is None else f"{table}.resource_key = r.key AND",
     }

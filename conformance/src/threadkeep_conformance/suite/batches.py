@@ -133,6 +133,10 @@ async def _note_torn_states(reader: Store, torn: list[str]) -> None:
         count = len((await reader.list_messages(resource_id=owner, per_page=None)).items)
         if count % SIZE:
             torn.append(f"{owner}: {count} messages")
+    seen = await reader.get_thread("copy")
+    empty = seen is not None and (await reader.list_messages("copy", per_page=1)).items == []
+    if empty and await reader.get_thread("copy") is not None:  # else it was deleted meanwhile, which is fine
+        torn.append("copy: the thread without its messages")
     stored = await reader.get_thread("u")
     if stored is not None and stored.message_count not in (0, SIZE):
         torn.append(f"message_count {stored.message_count}")

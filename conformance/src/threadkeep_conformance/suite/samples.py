@@ -138,8 +138,9 @@ async def filled_thread(
 
 
 async def walk_messages(store: Store, threads: str | Sequence[str] | None, **query: Any) -> list[str]:
-    """The ids of a whole cursor walk, in the order they came."""
+    """The ids of a whole cursor walk, in the order they came; a walk that goes in a circle fails."""
     found: list[str] = []
+    seen: set[str] = set()
     cursor: str | None = None
     while True:
         page = await store.list_messages(threads, cursor=cursor, **query)
@@ -147,6 +148,8 @@ async def walk_messages(store: Store, threads: str | Sequence[str] | None, **que
         cursor = page.next_cursor
         if cursor is None:
             return found
+        assert cursor not in seen, "a page ends with the cursor of a page before it: the walk never ends"
+        seen.add(cursor)
 
 
 def same_json(left: Any, right: Any) -> bool:

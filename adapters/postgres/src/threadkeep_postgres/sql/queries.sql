@@ -149,22 +149,24 @@ FROM {schema}.resource AS r JOIN {schema}.thread AS t ON t.resource_key = r.key
 WHERE r.id = :resource
 
 -- name: probe
--- How many entries the points of each candidate have, up to a bound: which of several conditions to lead with.
-SELECT k.candidate, sum(b.n)::bigint
+-- How many of its first entries a point has, up to a bound, and how far they reach: which of several conditions to lead
+-- with.
+SELECT k.candidate, b.n, b.created_at, b.seq
 FROM {scopes}
 CROSS JOIN unnest(:candidates::bigint[], :tokens::text[]) AS k (candidate, token)
 CROSS JOIN LATERAL (
-    SELECT count(*) AS n
+    SELECT *
     FROM (
-        SELECT
+        SELECT p.created_at, p.seq, row_number() OVER (ORDER BY p.created_at {direction}, p.seq {direction}, p.id {direction}) AS n
         FROM {schema}.position AS p
-        WHERE p.{scope}_key = {alias}.key AND p.token = k.token
-        ORDER BY p.created_at, p.seq, p.id
+        WHERE p.{scope}_key = {alias}.key AND p.token = k.token AND {within}
+        ORDER BY p.created_at {direction}, p.seq {direction}, p.id {direction}
         LIMIT :enough
     ) AS p
+    ORDER BY p.n DESC
+    LIMIT 1
 ) AS b
 WHERE {where}
-GROUP BY k.candidate
 
 -- name: indexed_keys
 SELECT key FROM {schema}.indexed_key ORDER BY key
@@ -613,21 +615,22 @@ CROSS JOIN LATERAL (
 WHERE {where} {as_planned}
 
 -- name: thread_probe
-SELECT k.candidate, sum(b.n)::bigint
+SELECT k.candidate, b.n, b.created_at, 0
 FROM {scopes}
 CROSS JOIN unnest(:candidates::bigint[], :tokens::text[]) AS k (candidate, token)
 CROSS JOIN LATERAL (
-    SELECT count(*) AS n
+    SELECT *
     FROM (
-        SELECT
+        SELECT p.created_at, row_number() OVER (ORDER BY p.created_at {direction}, p.id {direction}) AS n
         FROM {schema}.thread_position AS p
         WHERE {of_scope} p.token = k.token
-        ORDER BY p.created_at, p.id
+        ORDER BY p.created_at {direction}, p.id {direction}
         LIMIT :enough
     ) AS p
+    ORDER BY p.n DESC
+    LIMIT 1
 ) AS b
 WHERE {where}
-GROUP BY k.candidate
 
 -- name: resource_columns
 -- A resource as _codec.resource reads it.
@@ -715,7 +718,11 @@ ON CONFLICT (id) DO UPDATE SET
     created_at = excluded.created_at
 
 -- name: taken_memory
-SELECT id FROM {schema}.memory WHERE id = ANY(:ids::bigint[]) LIMIT 1
+SELECT w.id
+FROM unnest(:ids::bigint[]) WITH ORDINALITY AS w (id, place)
+WHERE EXISTS (SELECT FROM {schema}.memory AS m WHERE m.id = w.id)
+ORDER BY w.place
+LIMIT 1
 
 -- name: memories_of
 -- One limited branch an actor, merged.
