@@ -239,7 +239,10 @@ def locomo_command(file: Path, output: Path | None) -> None:
     """Convert FILE, LoCoMo's JSON, to JSON lines; what was missing or odd goes to stderr."""
     gaps = Gaps()
     counts: dict[str, int] = {}
-    samples = json.loads(file.read_text("utf-8"))
+    try:
+        samples = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as exc:
+        raise click.BadParameter(f"is not JSON: {exc}", param_hint="FILE") from exc
     if not isinstance(samples, list):
         raise click.BadParameter("is not a list of samples", param_hint="FILE")
     with output.open("wb") if output else nullcontext(sys.stdout.buffer) as out:

@@ -338,3 +338,31 @@ def test_what_is_not_recognised_asks_for_the_format(database: Database, invoke: 
 
     assert result.exit_code == 2
     assert "say which with --format threadkeep, chat or chatgpt" in result.stderr
+
+
+@pytest.mark.parametrize("parent", [["x"], {}, 1])
+def test_a_chatgpt_node_whose_parent_is_no_name_is_refused_by_number(parent: object) -> None:
+    text = json.dumps([{"mapping": {"a": {"parent": parent}}, "current_node": "a"}])
+
+    with pytest.raises(BadInputError, match="conversation 1: the parent of node 'a' is no name"):
+        _read(text)
+
+
+def test_chat_messages_that_are_numbered_anew_in_each_conversation_are_all_kept() -> None:
+    lines = [
+        {"id": name, "messages": [{"role": "user", "content": "x", "id": 1}]}
+        for name in ("a", "b", "c" * 255)
+    ]
+
+    _, messages = _read("\n".join(map(json.dumps, lines)))
+
+    ids = [message.id for message in messages]
+    assert ids[:2] == ["a/1", "b/1"]
+    assert len(ids[2] or "") <= 255
+
+
+def test_two_chat_messages_with_one_id_in_a_conversation_are_refused_by_line() -> None:
+    message = {"role": "user", "content": "x", "id": "1"}
+
+    with pytest.raises(BadInputError, match="line 1: two of its messages have one id"):
+        _read(json.dumps({"id": "a", "messages": [message, message]}))

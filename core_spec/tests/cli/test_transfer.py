@@ -284,11 +284,11 @@ def test_a_line_that_does_not_go_with_what_is_stored_is_named_and_nothing_is_kep
 
 
 def test_an_export_that_fails_leaves_the_old_file_and_no_part(tmp_path: Path, process: Process) -> None:
-    (tmp_path / "out.jsonl").write_text("old")
+    (tmp_path / "out.jsonl").write_text('{"kind":"old"}')
 
     assert process("export", "libsql:missing.db", "out.jsonl").returncode == 1
 
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out.jsonl": "old"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out.jsonl": '{"kind":"old"}'}
 
 
 def test_an_export_into_a_missing_folder_is_exit_code_2(
@@ -305,7 +305,7 @@ def test_an_export_follows_a_link_and_writes_into_a_device(
     database: Database, tmp_path: Path, invoke: Invoke
 ) -> None:
     link, target = tmp_path / "link", tmp_path / "target"
-    target.write_text("old")
+    target.write_text('{"kind":"old"}')
     link.symlink_to(target)
 
     assert invoke("export", database.url, str(link)).exit_code == 0
@@ -368,3 +368,49 @@ def test_peak_memory_does_not_grow_with_the_number_of_messages(tmp_path: Path) -
     # 35,000 more messages are 18 MB of text and far more as objects; a database's page cache may take 16 MB.
     assert large[0] - small[0] < 24 * 1024
     assert large[1] - small[1] < 24 * 1024
+
+
+def test_an_export_never_replaces_the_database_or_another_file(tmp_path: Path, process: Process) -> None:
+    database, other = tmp_path / "own.db", tmp_path / "notes.txt"
+    other.write_text("mine")
+    assert process("migrate", "libsql:own.db").returncode == 0
+
+    for file in (other, database):
+        before = file.read_bytes()
+        result = process("export", "libsql:own.db", file.name)
+        assert (result.returncode, "is no export" in result.stderr) == (2, True)
+        assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_a_chat_import_that_was_interrupted_and_run_again_ends_as_an_uninterrupted_one(
+    dated: bool, tmp_path: Path, invoke: Invoke
+) -> None:
+    def line(number: int, content: object) -> str:
+        time = {"created_at": f"2024-01-0{number}T00:00:00Z"} if dated else {}
+        turns = [{"role": "user", "content": f"{n}", **time} for n in range(1200)]
+        return json.dumps(
+            {"id": f"c{number}", "messages": [*turns, {"role": "user", "content": content, **time}]}
+        )
+
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    good.write_text("\n".join([line(1, "end"), line(2, "end"), line(3, "end")]))
+    bad.write_text("\n".join([line(1, "end"), line(2, "end"), line(3, 7)]))
+    again, straight = f"libsql://{tmp_path}/again.db", f"libsql://{tmp_path}/straight.db"
+
+    assert invoke("import", again, str(bad)).exit_code == 2
+    assert invoke("import", again, str(good)).exit_code == 0
+    assert invoke("import", straight, str(good)).exit_code == 0
+
+    def threads(url: str) -> list[dict[str, Any]]:
+        lines = _exported(invoke, url).splitlines()
+        return [found for found in map(json.loads, lines) if found["kind"] == "thread"]
+
+    if dated:
+        assert threads(again) == threads(straight)
+    for found in threads(again):  # of undated ones the time of the import is all there is: the first one's
+        assert found["updated_at"] == max(
+            message["created_at"]
+            for message in map(json.loads, _exported(invoke, again).splitlines())
+            if message["kind"] == "message" and message["thread_id"] == found["id"]
+        )

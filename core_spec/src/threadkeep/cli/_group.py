@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from ..errors import (
     AlreadyExistsError,
@@ -134,6 +135,9 @@ class Root(click.Group):
 
         if not standalone_mode:
             return run()
+        for name in ("stdin", "stdout", "stderr"):
+            if getattr(sys, name) is None:  # closed by the caller: nothing comes from it, nothing is shown
+                setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115, PTH123  (for the whole process)
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character is no failure
                 stream.reconfigure(errors="backslashreplace")
@@ -185,6 +189,9 @@ def _guarded(run: Callable[[], object]) -> int:
         if isinstance(exc.__context__, KeyboardInterrupt):
             return _INTERRUPTED
         line, code = "stopped: no answer to a question", _CALL
+    except NoArgsIsHelpError as exc:
+        click.echo(exc.format_message(), err=True)
+        return _CALL
     except click.UsageError as exc:
         where = exc.ctx.command_path if exc.ctx else "threadkeep"
         said = _without_secrets(exc.format_message()).rstrip(".")

@@ -32,7 +32,7 @@ __all__ = ["Counts", "import_entries"]
 _BATCH = 1000
 _BATCH_BYTES = 8 * 1024 * 1024
 _REFUSALS = (InvalidArgumentError, NotFoundError, OwnershipError, AlreadyExistsError, ConflictError)
-_decode_thread = msgspec.json.Decoder(Thread).decode
+_decode_saved = msgspec.json.Decoder(tuple[bool, Thread]).decode  # whether its file says only part of it
 
 Counts = Counter[str]
 """How many were written of each kind."""
@@ -53,13 +53,23 @@ async def import_entries(store: Store, entries: Iterable[Entry]) -> Counts:
     with tempfile.TemporaryFile() as spool:
         async with aclosing(_written(store, _batches(entries))) as written:
             async for batch, threads in written:
-                spool.writelines(msgspec.json.encode(thread) + b"\n" for thread in threads)
+                spool.writelines(msgspec.json.encode(saved) + b"\n" for saved in threads)
                 counts.update(_kind(entry.record) for entry in batch)
         if counts["message"] and counts["thread"]:
             spool.seek(0)
             for line in spool:
-                await store.save_thread(_decode_thread(line))
+                is_partial, thread = _decode_saved(line)
+                await store.save_thread(await _settled(store, thread) if is_partial else thread)
     return counts
+
+
+async def _settled(store: Store, thread: Thread) -> Thread:
+    """A thread of another tool's file once its messages are there: it was updated when its newest was said.
+
+    Nothing here depends on when the import ran, so that one that was interrupted and run again ends the same.
+    """
+    newest = await store.list_messages(thread.id, order="desc", per_page=1)
+    return replace(thread, updated_at=max([thread.updated_at, *[m.created_at for m in newest.items]]))
 
 
 def _kind(record: object) -> str:
@@ -85,13 +95,13 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 async def _written(
     store: Store, batches: Iterable[list[Entry]]
-) -> AsyncGenerator[tuple[list[Entry], list[Thread]], None]:
+) -> AsyncGenerator[tuple[list[Entry], list[tuple[bool, Thread]]], None]:
     """Write batch after batch, and yield each with its threads once it is stored.
 
     While the database stores a batch of messages, the next one is read and checked. Other batches are written
     alone: what follows a thread may need it.
     """
-    flying: deque[tuple[list[Entry], asyncio.Task[list[Thread]]]] = deque()
+    flying: deque[tuple[list[Entry], asyncio.Task[list[tuple[bool, Thread]]]]] = deque()
     try:
         for batch in batches:
             ahead = 1 if _is_of_messages(batch) else 0
@@ -110,8 +120,8 @@ async def _written(
 
 async def _landed(
     store: Store,
-    flying: deque[tuple[list[Entry], asyncio.Task[list[Thread]]]],
-) -> tuple[list[Entry], list[Thread]]:
+    flying: deque[tuple[list[Entry], asyncio.Task[list[tuple[bool, Thread]]]]],
+) -> tuple[list[Entry], list[tuple[bool, Thread]]]:
     batch, task = flying[0]
     try:
         threads = await asyncio.shield(task)
@@ -127,8 +137,8 @@ def _is_of_messages(batch: list[Entry]) -> bool:
     return all(isinstance(entry.record, (Message, NewMessage)) for entry in batch)
 
 
-async def _write(store: Store, batch: list[Entry]) -> list[Thread]:
-    """Write a batch, and return its threads as they were saved."""
+async def _write(store: Store, batch: list[Entry]) -> list[tuple[bool, Thread]]:
+    """Write a batch, and return its threads as they were saved, each with whether its file says only part."""
     messages = [entry.record for entry in batch if isinstance(entry.record, (Message, NewMessage))]
     if len(messages) == len(batch):
         await _save_messages(store, messages)  # all or none by itself: there is no need to rehearse it
@@ -139,7 +149,7 @@ async def _write(store: Store, batch: list[Entry]) -> list[Thread]:
             await store.save_resource(entry.record)
     memories = {entry.record.id: entry.record for entry in batch if isinstance(entry.record, ArchiveMemory)}
     await store.save_memories(memories.values())
-    for thread in threads:
+    for _, thread in threads:
         await store.save_thread(thread)
     await _save_messages(store, messages)
     return threads
@@ -156,15 +166,15 @@ async def _save_messages(store: Store, messages: Sequence[Message | NewMessage])
         await _save_messages(store, messages[half:])
 
 
-async def _rehearse(store: Store, batch: list[Entry]) -> list[Thread]:
+async def _rehearse(store: Store, batch: list[Entry]) -> list[tuple[bool, Thread]]:
     """Do to a copy of what is stored what will be done to the store: any refusal comes before any write.
 
     Returns:
-        The batch's threads as they are to be saved.
+        The batch's threads as they are to be saved, each with whether its file says only part of it.
     """
     async with open_store("memory:") as stage:
         await _set_stage(store, stage, batch)
-        threads: list[Thread] = []
+        threads: list[tuple[bool, Thread]] = []
         for entry in batch:
             try:
                 saved = await _rehearse_entry(stage, entry)
@@ -174,7 +184,7 @@ async def _rehearse(store: Store, batch: list[Entry]) -> list[Thread]:
                 exc.add_note(entry.place)
                 raise
             if isinstance(saved, Thread):
-                threads.append(saved)
+                threads.append((entry.is_partial, saved))
     return threads
 
 
@@ -226,7 +236,7 @@ def _onto(stored: Thread | None, given: Thread, *, is_dated: bool) -> Thread:
         metadata={**stored.metadata, **given.metadata},
         working_memory=stored.working_memory,
         created_at=min(stored.created_at, given.created_at),
-        updated_at=max(stored.updated_at, given.updated_at) if is_dated else stored.updated_at,
+        updated_at=given.updated_at if is_dated else stored.created_at,
     )
 
 

@@ -156,6 +156,8 @@ def explain(url: str, *, of_threads: bool, as_json: bool, **given: Any) -> None:
             raise click.UsageError(f"--{only[0]} is for messages, not for --threads.")
         query = _thread_query(**given)
     else:
+        if given["order_by"] != "created_at":
+            raise click.UsageError("--order-by is for --threads: messages have one order.")
         query = _message_query(**{name: value for name, value in given.items() if name != "order_by"})
 
     async def fetch(store: Store) -> Explanation:

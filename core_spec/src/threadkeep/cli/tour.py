@@ -84,19 +84,32 @@ def tour(url: str | None) -> None:
     async def visit(store: Store) -> None:
         for number, step in enumerate(STEPS, 1):
             console().rule(f"{number}. {step.title}", align="left")
-            for line in await step.show(Visit(where, store, kit_url)):
+            by_hand = await step.show(Visit(where, store, kit_url))
+            for line in (
+                by_hand if not where.startswith("memory:") else ()
+            ):  # another process has another memory
                 click.secho(f"  by hand: {line}", fg="cyan")
             click.echo()
 
     click.echo(
         f"This tour stores conversations on {redacted(url)} and looks at them in {len(STEPS)} steps.\n"
+        f"The commands to repeat a step by hand are those of {_script()}.\n"
     )
     run(url, visit, migrate=True)
     console().rule(f"done in {time.perf_counter() - started:.1f} s", align="left")
     if file is not None:
         click.echo(f"The file is {file}; remove it with: {shlex.join(['rm', '-r', str(file.parent)])}")
     else:
-        click.echo('To remove what it wrote, delete_resource() "tour-shop", "tour-amira" and "tour-jonas".')
+        click.echo(
+            'To remove what it wrote, in Python: delete_resource() "tour-shop", "tour-amira" and "tour-jonas", '
+            "and delete_memories() of the ids that `threadkeep memories URL list` shows."
+        )
+
+
+def _script() -> str:
+    """Where the command is, which may be in no folder of PATH."""
+    script = Path(sys.executable).with_name("threadkeep")
+    return str(script) if script.exists() else shlex.join(_SELF)
 
 
 async def _backends(_: Visit) -> list[str]:

@@ -25,6 +25,7 @@ __all__ = ["export", "import_", "migrate"]
 
 _KINDS = {"thread": "threads", "message": "messages", "resource": "resources", "memory": "memories"}
 _PAGE = 1000
+_EXPORT = b'{"kind":'  # how every line of an export begins
 _file = click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 
 
@@ -76,7 +77,8 @@ def import_(url: str, file: Path, *, format_name: str, resource: str, as_json: b
 def export(url: str, file: Path, *, as_json: bool) -> None:
     """Export everything to FILE (- is standard output) as JSON lines, which `import` takes.
 
-    A thread is followed by its messages. The file appears when it is complete. What is written to the
+    A thread is followed by its messages. The file appears when it is complete, in place of an older export if
+    it had its name; any other file is left alone. What is written to the
     database meanwhile may or may not be in it.
     """
     with _written(file) as stream:
@@ -139,6 +141,7 @@ def _written(file: Path) -> Generator[BinaryIO]:
         with target.open("wb") as stream:
             yield stream
         return
+    _refuse_to_replace(file, target)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with part.open("xb") as stream:
@@ -150,6 +153,16 @@ def _written(file: Path) -> Generator[BinaryIO]:
         raise FileNotFoundError(exc.errno, exc.strerror, str(file)) from exc
     finally:
         part.unlink(missing_ok=True)
+
+
+def _refuse_to_replace(file: Path, target: Path) -> None:
+    """An older export may be replaced; anything else that has the name, such as the database, may not."""
+    if target.exists() and target.stat().st_size:
+        with target.open("rb") as stream:
+            if not stream.read(len(_EXPORT)).startswith(_EXPORT):
+                raise click.UsageError(
+                    f"{file} exists and is no export; choose another name or remove it first"
+                )
 
 
 def _print_counts(verb: str, counts: Counts, *, as_json: bool, err: bool = False) -> None:

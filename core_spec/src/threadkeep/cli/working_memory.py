@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from ..errors import NotFoundError
+from ..jsontext import check_document
 from ..models import Resource, Thread
 from ..store import Store
 from ._command import json_option, run, url_argument
@@ -94,8 +95,10 @@ def set_(
 @click.pass_context
 def merge(ctx: click.Context, patch: str, *, resource: str, as_json: bool) -> None:
     """Deep-merge PATCH, a JSON object (- is standard input), in one atomic step; null deletes a key."""
+    text = _input(patch)
+    check_document(text, "PATCH")  # a repeated key would silently lose all but its last value
     try:
-        found = json.loads(_input(patch))
+        found = json.loads(text)
     except (ValueError, RecursionError) as exc:
         raise click.UsageError(f"PATCH is not JSON: {exc}.") from exc
 

@@ -2,8 +2,9 @@
 
 Optional beside ``messages``: ``id`` (or ``thread_id``, ``conversation_id``), ``title``, ``user`` (or
 ``user_id``, ``resource_id``), ``created_at`` and ``updated_at`` (or ``create_time``, ``timestamp``,
-``update_time``), ``metadata``; in a message: ``id``, ``created_at``, ``type``, ``metadata``. Any other field
-goes into the metadata, but for a message's tool calls, which are content.
+``update_time``), ``metadata``; in a message: ``id`` (stored after the conversation's: ``c1/7``),
+``created_at``, ``type``, ``metadata``. Any other field goes into the metadata, but for a message's tool
+calls, which are content.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+from ...arguments import ID_LENGTH
 from ._conversation import Conversation, Turn, derived_id, instant, text_field
 from ._source import BadInputError, Entry, Source, parsed
 
@@ -50,19 +52,26 @@ def _conversation(found: Any, place: str, number: int, owner: str) -> Conversati
     messages = fields.pop("messages", None)
     if not isinstance(messages, list):
         raise BadInputError(place, '"messages" is not a list')
+    identifier = text_field(_first(fields, _IDS), place, "id") or derived_id(number, found)
+    turns = [
+        _turn(turn, identifier, place, f"messages[{i}]") for i, turn in enumerate(cast("list[Any]", messages))
+    ]
+    given = [turn.id for turn in turns if turn.id is not None]
+    if len(set(given)) < len(given):
+        raise BadInputError(place, "two of its messages have one id")
     return Conversation(
         place=place,
-        id=text_field(_first(fields, _IDS), place, "id") or derived_id(number, found),
+        id=identifier,
         owner=text_field(_first(fields, _OWNERS), place, "user") or owner,
         title=text_field(fields.pop("title", None), place, "title"),
         created_at=instant(_first(fields, _CREATED), place, "created_at"),
         updated_at=instant(_first(fields, _UPDATED), place, "updated_at"),
-        turns=[_turn(turn, place, f"messages[{i}]") for i, turn in enumerate(cast("list[Any]", messages))],
+        turns=turns,
         metadata=_metadata(fields, place, "metadata"),
     )
 
 
-def _turn(found: Any, place: str, at: str) -> Turn:
+def _turn(found: Any, conversation: str, place: str, at: str) -> Turn:
     if not isinstance(found, dict):
         raise BadInputError(place, f"{at} is not an object")
     fields = dict(cast("dict[str, Any]", found))
@@ -81,9 +90,17 @@ def _turn(found: Any, place: str, at: str) -> Turn:
         content={"content": content, **calls} if calls else content,
         type=text_field(fields.pop("type", None), place, f"{at}.type") or kind,
         at=instant(_first(fields, _CREATED), place, f"{at}.created_at"),
-        id=text_field(fields.pop("id", None), place, f"{at}.id") or None,
+        id=_message_id(conversation, text_field(fields.pop("id", None), place, f"{at}.id")),
         metadata=_metadata(fields, place, f"{at}.metadata"),
     )
+
+
+def _message_id(conversation: str, given: str) -> str | None:
+    """Many files number the messages of each conversation anew, while here each id is unique."""
+    if not given:
+        return None
+    whole = f"{conversation}/{given}"
+    return whole if len(whole) <= ID_LENGTH else derived_id(conversation, given)
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> Any:

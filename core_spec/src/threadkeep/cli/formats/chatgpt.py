@@ -62,7 +62,9 @@ def _branch(mapping: dict[str, Any], current: Any, place: str) -> list[tuple[str
         if name in found:
             raise BadInputError(place, f"node {name!r} is its own ancestor")
         found[name] = cast("dict[str, Any]", node)
-        name = cast("str | None", found[name].get("parent"))
+        name = found[name].get("parent")
+        if not (name is None or isinstance(name, str)):
+            raise BadInputError(place, f"the parent of node {next(reversed(found))!r} is no name")
     return list(reversed(found.items()))
 
 
