@@ -101,7 +101,7 @@ def tour(url: str | None) -> None:
         click.echo(f"The file is {file}; remove it with: {shlex.join(['rm', '-r', str(file.parent)])}")
     else:
         click.echo(
-            'To remove what it wrote, in Python: delete_resource() "tour-shop", "tour-amira" and "tour-jonas", '
+            'To remove it, in Python: delete_resource() "tour-shop", "tour-amira" and "tour-jonas", '
             "and delete_memories() of the ids that `threadkeep memories URL list` shows."
         )
 
