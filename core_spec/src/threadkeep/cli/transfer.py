@@ -58,7 +58,7 @@ def import_(url: str, file: Path, *, format_name: str, resource: str, as_json: b
 
     Formats: threadkeep, what `export` writes; chat, lines of {"messages": [{"role", "content"}, ...]};
     chatgpt, the conversations.json of a ChatGPT data export. A bad line is named by its number, and nothing
-    of its batch of 5,000 is kept.
+    of its batch of 1,000 is kept.
     """
     with _opened(file) as (stream, size), progress("importing", size) as advance:
         found = entries(Source(stream, advance), format_name, resource)
