@@ -87,20 +87,6 @@ def test_backends_imports_no_driver_and_nothing_slow() -> None:
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-def test_backends_costs_little_more_than_importing_its_libraries() -> None:
-    def took_s(*arguments: str) -> float:
-        """Of the processor: a busy machine does not count, and there is nothing to wait for."""
-        before = os.times()
-        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
-        after = os.times()
-        return after.children_user - before.children_user + after.children_system - before.children_system
-
-    libraries = ("-c", "import msgspec, pluggy, click, importlib.metadata")
-    rounds = [(took_s("-m", "threadkeep", "backends"), took_s(*libraries)) for _ in range(7)]
-
-    assert min(mine for mine, _ in rounds) < 2 * min(theirs for _, theirs in rounds)
-
-
 def test_a_plugin_that_does_not_import_is_reported_and_the_others_work(
     tmp_path: Path, process: Process
 ) -> None:
