@@ -203,6 +203,33 @@ def test_the_command_writes_the_export_and_reports_the_gaps_on_stderr(tmp_path: 
     ]
 
 
+@pytest.mark.parametrize("raw", [b"", b"hello", b"\xff\xfe\x00", b"[" * 100_000, b"[{]"])
+def test_a_file_that_is_not_json_is_refused_in_one_line(tmp_path: Path, raw: bytes) -> None:
+    file = tmp_path / "file.json"
+    file.write_bytes(raw)
+
+    result = CliRunner().invoke(main, ["locomo", str(file)])
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].startswith("Error: Invalid value for FILE: is not JSON")
+    assert result.stderr.count("Error") == 1
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["5", '"x"', "true", '{"a": 1}', "[5]", '[["x"]]', '[{"evidence": 5}, {"evidence": [[]]}]'],
+)
+@pytest.mark.parametrize("field", ["qa", "speaker_a", "session_1", "session_1_date_time"])
+def test_a_field_of_another_type_stops_no_conversion(field: str, odd: str) -> None:
+    conversation = {"speaker_a": "Ada", "session_2": [{"speaker": "Ada", "dia_id": "D2:1", "text": "hi"}]}
+    sample: dict[str, Any] = {"sample_id": "s", "conversation": conversation}
+    (sample if field == "qa" else sample["conversation"])[field] = json.loads(odd)
+
+    records = list(locomo([sample], Gaps()))
+
+    assert [record.id for record in records if isinstance(record, threadkeep.Message)][-1] == "s/D2:1"
+
+
 def test_a_file_that_is_no_list_is_refused(tmp_path: Path) -> None:
     (tmp_path / "object.json").write_text("{}", "utf-8")
 

@@ -44,6 +44,7 @@ _SESSION = re.compile(r"session_(\d+)(_date_time)?")
 _SECOND = timedelta(seconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMES_SHOWN = 20
+_ROLES = (("speaker_a", "user"), ("speaker_b", "assistant"))
 
 Record = Resource | Thread | Message
 
@@ -94,11 +95,11 @@ class _Sample:
     def __init__(self, sample: dict[str, Any], number: int, gaps: Gaps) -> None:
         self._id = str(sample.get("sample_id") or f"sample-{number}")
         self._conversation: dict[str, Any] = sample["conversation"]
-        self._questions: list[Any] = sample.get("qa") or []
+        self._questions = _items(sample.get("qa"))
         self._gaps = gaps
         self._ids: set[str] = set()
-        speakers = [self._conversation.get(key) for key in ("speaker_a", "speaker_b")]
-        self._roles = dict(zip(speakers, ("user", "assistant"), strict=True))
+        speakers = [(self._conversation.get(key), role) for key, role in _ROLES]
+        self._roles = {name: role for name, role in speakers if isinstance(name, str)}
 
     def records(self) -> Iterator[Record]:
         sessions = list(self._sessions())
@@ -141,7 +142,7 @@ class _Sample:
             return after
 
     def _thread(self, number: int, start: datetime, messages: list[Message]) -> Thread:
-        speakers = " and ".join(str(name) for name in self._roles if name)
+        speakers = " and ".join(name for name in self._roles if name)
         return Thread(
             id=f"{self._id}/session_{number}",
             resource_id=self._id,
@@ -216,9 +217,15 @@ class _Sample:
 
     def _check_evidence(self) -> None:
         for question in self._questions:
-            for evidence in question.get("evidence") or ():
-                if evidence not in self._ids:
+            fields = cast("dict[str, Any]", question) if isinstance(question, dict) else {}
+            for evidence in _items(fields.get("evidence")):
+                if not isinstance(evidence, str) or evidence not in self._ids:
                     self._gaps.add("pieces of evidence that name no turn", f"{self._id} {evidence!r}")
+
+
+def _items(value: object) -> list[Any]:
+    """A list of the file; empty where it is none."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def _has_image(turn: dict[str, Any]) -> bool:

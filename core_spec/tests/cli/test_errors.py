@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
 import pytest
+
+from threadkeep.cli import cli
 
 if TYPE_CHECKING:
     from .conftest import Database, Invoke, Process
@@ -33,11 +36,14 @@ _SELF = (sys.executable, "-m", "threadkeep")
         (("messages", "memory:", "--thread", "t", "--cursor", "x"), "cursor must be"),
         (("messages", "memory:", "--thread", "t", "--bogus"), "No such option"),
         (("explain", "memory:", "--threads", "--thread", "t"), "--thread is for messages"),
+        (("explain", "memory:", "--thread", "t", "--order-by", "updated_at"), "--order-by is for --threads"),
         (("memories", "memory:", "list", "--actor", "robot:1"), "is not user:ID, end_user:ID or shared"),
         (("memories", "memory:", "delete", "--actor", "shared"), "or --all"),
         (("working-memory", "memory:", "get"), "--resource ID or --thread ID"),
         (("working-memory", "memory:", "merge", "--resource", "r", "{"), "PATCH is not JSON"),
         (("working-memory", "memory:", "merge", "--resource", "r", "[]"), "patch must be a dict"),
+        (("working-memory", "memory:", "merge", "--resource", "r", '{"a": 1, "a": 2}'), "'a' repeats"),
+        (("working-memory", "memory:", "merge", "--resource", "r", '{"a": {"b": 1, "b": 2}}'), "'b' repeats"),
         (("import", "memory:", "no-such-file.jsonl"), "no-such-file.jsonl: No such file or directory"),
         (("frobnicate",), "No such command"),
     ],
@@ -59,6 +65,48 @@ def test_without_a_command_the_help_is_shown_on_standard_error(invoke: Invoke) -
 
     assert result.exit_code == 2
     assert "Usage: " in result.stderr
+
+
+def test_a_group_without_a_command_shows_its_help_on_standard_error(invoke: Invoke) -> None:
+    groups = [name for name, command in _commands() if isinstance(command, click.Group)]
+    assert {"memories", "working-memory"} <= set(groups)
+
+    for group in groups:
+        result = invoke(group)
+        assert (result.exit_code, result.stdout) == (2, "")
+        lines = result.stderr.splitlines()
+        assert lines[0].endswith("COMMAND [ARGS]...")
+        assert "Commands:" in lines
+
+
+def _commands() -> list[tuple[str, click.Command | None]]:
+    ctx = click.Context(cli)
+    return [(name, cli.get_command(ctx, name)) for name in cli.list_commands(ctx)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closing a stream is a shell's redirection there")
+@pytest.mark.parametrize(
+    ("call", "code", "says"),
+    [
+        ("import libsql:a.db - <&-", 0, "imported 0 threads, 0 messages, 0 resources, 0 memories\n"),
+        ("backends >&-", 0, ""),
+        ("export libsql:missing.db - >&-", 1, ""),
+        ("threads oracle:x 2>&-", 2, ""),
+        ("threads oracle:x <&- >&- 2>&-", 2, ""),
+    ],
+)
+def test_a_closed_stream_is_an_empty_one(tmp_path: Path, call: str, code: int, says: str) -> None:
+    result = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" -m threadkeep {call}', sys.executable],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (result.returncode, result.stdout) == (code, says)
+    assert "fault of threadkeep" not in result.stderr
+    assert len(result.stderr.splitlines()) <= 1
 
 
 def test_what_does_not_exist_is_exit_code_1(invoke: Invoke) -> None:

@@ -340,6 +340,41 @@ def test_what_is_not_recognised_asks_for_the_format(database: Database, invoke: 
     assert "say which with --format threadkeep, chat or chatgpt" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("path", "wrong"),
+    [
+        ("mapping", (["x"], 1, "x")),
+        ("mapping.a", (["x"], 1, "x")),
+        ("mapping.a.parent", (["x"], {"x": 1}, 1)),
+        ("mapping.a.children", ({"x": 1}, 1, "x", ["a"])),
+        ("mapping.a.message", (["x"], 1, "x")),
+        ("mapping.a.message.author", (["x"], 1, "x")),
+        ("mapping.a.message.content", (["x"], 1, "x")),
+        ("mapping.a.message.metadata", (["x"], 1, "x")),
+        ("mapping.a.message.create_time", (["x"], {"x": 1}, "x")),
+        ("mapping.a.message.author.role", (["x"], {"x": 1}, 1.5)),
+        ("mapping.a.message.content.content_type", (["x"], {"x": 1}, 1.5)),
+        ("current_node", (["x"], {"x": 1}, 1)),
+        ("conversation_id", (["x"], {"x": 1}, 1.5)),
+        ("create_time", (["x"], {"x": 1}, "x")),
+        ("title", (["x"], {"x": 1}, 1.5)),
+    ],
+)
+def test_a_chatgpt_field_of_a_wrong_type_is_refused_by_the_conversations_number(
+    path: str, wrong: tuple[object, ...]
+) -> None:
+    *above, last = path.split(".")
+    for value in wrong:
+        found = _conversation(_node("a", None, "hi", metadata={}))
+        at = found
+        for name in above:
+            at = at[name]
+        at[last] = value
+
+        with pytest.raises(BadInputError, match=r"^conversation 2: "):
+            _read(json.dumps([_TREE, found]), "chatgpt")
+
+
 @pytest.mark.parametrize("parent", [["x"], {}, 1])
 def test_a_chatgpt_node_whose_parent_is_no_name_is_refused_by_number(parent: object) -> None:
     text = json.dumps([{"mapping": {"a": {"parent": parent}}, "current_node": "a"}])

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from importlib.resources import files
@@ -57,6 +58,9 @@ def without_kit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_the_tour_prints_by_hand_can_be_run(tmp_path: Path, invoke: Invoke) -> None:
     shown = invoke("tour", f"libsql://{tmp_path}/demo.db").stdout
 
+    [script] = re.findall(r"to repeat a step by hand are those of (.*)\.\n", shown)
+    version = subprocess.run([*shlex.split(script), "--version"], check=True, capture_output=True, text=True)
+    assert version.stdout.startswith("threadkeep, version")
     commands = re.findall(r"by hand: threadkeep (.*)", shown)
     filtered = next(
         command for command in commands if command.startswith("messages") and "billing" in command
@@ -85,6 +89,8 @@ def test_a_database_of_one_process_takes_the_tour_without_the_merge(invoke: Invo
 
     assert result.exit_code == 0, result.stderr
     assert "left out: this database cannot be merged into by several processes" in result.stdout
+    assert "by hand" not in result.stdout  # another process would find another memory
+    assert "To remove it" not in result.stdout
 
 
 def test_a_tour_of_an_unknown_database_is_exit_code_2(invoke: Invoke) -> None:

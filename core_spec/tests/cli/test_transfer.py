@@ -382,6 +382,20 @@ def test_an_export_never_replaces_the_database_or_another_file(tmp_path: Path, p
         assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+def test_an_export_never_takes_a_name_that_a_database_keeps_for_itself(
+    tmp_path: Path, process: Process, suffix: str
+) -> None:
+    assert process("migrate", "libsql:own.db").returncode == 0
+    (tmp_path / "link").symlink_to(tmp_path / f"own.db{suffix}")
+
+    for name in (f"own.db{suffix}", "link"):
+        result = process("export", "libsql:own.db", name)
+        assert (result.returncode, "keeps for itself" in result.stderr) == (2, True)
+
+    assert not (tmp_path / f"own.db{suffix}").exists()
+
+
 @pytest.mark.parametrize("dated", [True, False])
 def test_a_chat_import_that_was_interrupted_and_run_again_ends_as_an_uninterrupted_one(
     dated: bool, tmp_path: Path, invoke: Invoke

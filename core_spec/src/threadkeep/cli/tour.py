@@ -80,26 +80,25 @@ def tour(url: str | None) -> None:
         file = Path(tempfile.mkdtemp(prefix="threadkeep-tour-")) / "tour.db"
         url = f"libsql://{quote(file.as_posix())}"
     started, where = time.perf_counter(), url
+    lasts = scheme_of(url) != "memory"  # another process has another memory
 
     async def visit(store: Store) -> None:
         for number, step in enumerate(STEPS, 1):
             console().rule(f"{number}. {step.title}", align="left")
             by_hand = await step.show(Visit(where, store, kit_url))
-            for line in (
-                by_hand if not where.startswith("memory:") else ()
-            ):  # another process has another memory
+            for line in by_hand if lasts else ():
                 click.secho(f"  by hand: {line}", fg="cyan")
             click.echo()
 
     click.echo(
         f"This tour stores conversations on {redacted(url)} and looks at them in {len(STEPS)} steps.\n"
-        f"The commands to repeat a step by hand are those of {_script()}.\n"
+        + (f"The commands to repeat a step by hand are those of {_script()}.\n" if lasts else "")
     )
     run(url, visit, migrate=True)
     console().rule(f"done in {time.perf_counter() - started:.1f} s", align="left")
     if file is not None:
         click.echo(f"The file is {file}; remove it with: {shlex.join(['rm', '-r', str(file.parent)])}")
-    else:
+    elif lasts:
         click.echo(
             'To remove it, in Python: delete_resource() "tour-shop", "tour-amira" and "tour-jonas", '
             "and delete_memories() of the ids that `threadkeep memories URL list` shows."

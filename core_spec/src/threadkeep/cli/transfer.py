@@ -25,6 +25,7 @@ __all__ = ["export", "import_", "migrate"]
 
 _KINDS = {"thread": "threads", "message": "messages", "resource": "resources", "memory": "memories"}
 _PAGE = 1000
+_SIDECARS = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database's file
 _EXPORT = b'{"kind":'  # how every line of an export begins
 _file = click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 
@@ -157,6 +158,9 @@ def _written(file: Path) -> Generator[BinaryIO]:
 
 def _refuse_to_replace(file: Path, target: Path) -> None:
     """An older export may be replaced; anything else that has the name, such as the database, may not."""
+    for suffix in _SIDECARS:
+        if target.name.endswith(suffix) and target.with_name(target.name.removesuffix(suffix)).exists():
+            raise click.UsageError(f"{file} is a name that a database keeps for itself; choose another")
     if target.exists() and target.stat().st_size:
         with target.open("rb") as stream:
             if not stream.read(len(_EXPORT)).startswith(_EXPORT):

@@ -53,12 +53,14 @@ def _conversation(found: dict[str, Any], place: str, number: int, owner: str) ->
 
 def _branch(mapping: dict[str, Any], current: Any, place: str) -> list[tuple[str, dict[str, Any]]]:
     """The nodes from the root to the current one, or to the newest leaf where none is named."""
-    name = current if isinstance(current, str) and current in mapping else _newest_leaf(mapping)
+    if not (current is None or isinstance(current, str)):
+        raise BadInputError(place, "its current_node is no name")
+    name = current if current in mapping else _newest_leaf(mapping, place)
     found: dict[str, dict[str, Any]] = {}
     while name is not None:
         node = mapping.get(name)
         if not isinstance(node, dict):
-            raise BadInputError(place, f"node {name!r} is missing")
+            raise BadInputError(place, f"node {name!r} is missing or not an object")
         if name in found:
             raise BadInputError(place, f"node {name!r} is its own ancestor")
         found[name] = cast("dict[str, Any]", node)
@@ -68,17 +70,29 @@ def _branch(mapping: dict[str, Any], current: Any, place: str) -> list[tuple[str
     return list(reversed(found.items()))
 
 
-def _newest_leaf(mapping: dict[str, Any]) -> str | None:
-    leaves = [name for name, node in mapping.items() if isinstance(node, dict) and not node.get("children")]  # pyright: ignore[reportUnknownMemberType]  (JSON)
-    return leaves[-1] if leaves else None
+def _newest_leaf(mapping: dict[str, Any], place: str) -> str | None:
+    leaf = None
+    for name, node in mapping.items():
+        if not isinstance(node, dict):
+            raise BadInputError(place, f"node {name!r} is not an object")
+        children = cast("dict[str, Any]", node).get("children")
+        if not (children is None or isinstance(children, list)):
+            raise BadInputError(place, f"the children of node {name!r} are not a list")
+        if not children:
+            leaf = name
+    if mapping and leaf is None:
+        raise BadInputError(place, "every node has children: none ends the conversation")
+    return leaf
 
 
 def _turn(node: tuple[str, dict[str, Any]], conversation: str, place: str) -> Turn | None:
     """A node's message, or None where it has none to show."""
     name, fields = node
     at = f"node {name!r}"
-    message = _object(fields.get("message"))
-    author, content, extra = (_object(message.get(field)) for field in ("author", "content", "metadata"))
+    message = _object(fields, "message", place, at)
+    author, content, extra = (
+        _object(message, field, place, at) for field in ("author", "content", "metadata")
+    )
     if not message or extra.get("is_visually_hidden_from_conversation") or not _says_something(content):
         return None
     kind = text_field(content.get("content_type"), place, f"{at}.content_type") or "text"
@@ -110,5 +124,9 @@ def _says_something(content: dict[str, Any]) -> bool:
     )
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+def _object(fields: dict[str, Any], name: str, place: str, at: str) -> dict[str, Any]:
+    """A field that is an object; empty where there is none."""
+    value = fields.get(name)
+    if not (value is None or isinstance(value, dict)):
+        raise BadInputError(place, f"the {name} of {at} is not an object")
+    return cast("dict[str, Any]", value or {})
