@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
@@ -21,53 +22,89 @@ _Job = tuple[asyncio.Future[Any], Callable[[], object]]
 
 
 class Workers:
-    """A few threads and one queue, which they serve in its order.
+    """A few threads, each started when none of the others is free.
+
+    A call goes to the thread that was freed last: its connection has the pages and statements that the
+    caches still hold. Turn by turn, each reader would start with cold ones.
 
     Args:
-        count: How many threads.
+        count: How many threads at most.
         name: What the threads are called.
     """
 
     def __init__(self, count: int, name: str) -> None:
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        # Daemons: a store that nobody closed must not keep the interpreter from ending.
-        self._threads = [
-            threading.Thread(target=self._serve, name=f"{name}-{number}", daemon=True)
-            for number in range(count)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._count = count
+        self._name = name
+        self._lock = threading.Lock()  # over the next four, and never held for long
+        self._threads: list[threading.Thread] = []
+        self._free: list[SimpleQueue[_Job | None]] = []
+        self._waiting: deque[_Job] = deque()
+        self._stopping = False
 
     async def run(self, call: Callable[[], Result]) -> Result:
-        """The result of a call on one of the threads.
+        """The result of a call on one of the threads; calls that find none free are made in their order.
 
         Cancelled before it has begun, the call is never made; later, it runs to its end there.
         """
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        self._jobs.put((future, call))
+        with self._lock:
+            if self._free:
+                self._free.pop().put((future, call))
+            else:
+                self._waiting.append((future, call))
+                if len(self._threads) < self._count:
+                    self._start()
         return await future
+
+    def _start(self) -> None:
+        name = f"{self._name}-{len(self._threads)}"
+        # A daemon: a store that nobody closed must not keep the interpreter from ending.
+        thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
 
     def stop(self) -> None:
         """Let the calls that wait be made and the threads end; blocks until they have."""
-        for _ in self._threads:
-            self._jobs.put(None)
+        with self._lock:
+            self._stopping = True
+            for jobs in self._free:
+                jobs.put(None)
         for thread in self._threads:
             thread.join()
 
     def _serve(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        own: SimpleQueue[_Job | None] = SimpleQueue()
+        job = self._following(own) or own.get()
+        while job is not None:
             future, call = job
             if future.cancelled():
+                job = self._following(own) or own.get()
                 continue
-            result: object = None
-            error: BaseException | None = None
-            try:
-                result = call()
-            except BaseException as exc:  # noqa: BLE001  (whatever it is, it belongs to the caller)
-                error = exc
+            result, error = _outcome(call)
+            # Before the answer: a caller who goes on at once finds this thread free, not a colder one.
+            following = self._following(own)
             with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits for the answer
                 future.get_loop().call_soon_threadsafe(_answer, future, result, error)
             del job, future, call, result, error  # a thread at rest keeps nothing alive
+            job = following or own.get()
+
+    def _following(self, own: SimpleQueue[_Job | None]) -> _Job | None:
+        """A call that waits; None if the next one, or the end, will come through the thread's own queue."""
+        with self._lock:
+            if self._waiting:
+                return self._waiting.popleft()
+            if self._stopping:
+                own.put(None)
+            else:
+                self._free.append(own)
+        return None
+
+
+def _outcome(call: Callable[[], object]) -> tuple[object, BaseException | None]:
+    try:
+        return call(), None
+    except BaseException as exc:  # noqa: BLE001  (whatever it is, it belongs to the caller)
+        return None, exc
 
 
 def _answer(future: asyncio.Future[Any], result: object, error: BaseException | None) -> None:

@@ -30,6 +30,9 @@ from .formats import BadInputError, Entry
 __all__ = ["Counts", "import_entries"]
 
 _BATCH = 1000
+"""Entries that are rehearsed together, which takes a time that grows with their square."""
+_BATCH_OF_MESSAGES = 10_000
+"""Messages alone are not rehearsed; in 1,000 at a time a libSQL file takes them in at 0.65 of this rate."""
 _BATCH_BYTES = 8 * 1024 * 1024
 _REFUSALS = (InvalidArgumentError, NotFoundError, OwnershipError, AlreadyExistsError, ConflictError)
 _decode_saved = msgspec.json.Decoder(tuple[bool, Thread]).decode  # whether its file says only part of it
@@ -81,12 +84,14 @@ def _kind(record: object) -> str:
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """At most 1,000 entries and about 8 MiB at a time."""
-    batch, size = list[Entry](), 0
+    """At most 1,000 entries, 10,000 where all are messages, and about 8 MiB at a time."""
+    batch, size, most = list[Entry](), 0, _BATCH_OF_MESSAGES
     for entry in entries:
-        if batch and (len(batch) == _BATCH or size + entry.size > _BATCH_BYTES):
+        if not _is_message(entry):
+            most = _BATCH
+        if batch and (len(batch) >= most or size + entry.size > _BATCH_BYTES):
             yield batch
-            batch, size = [], 0
+            batch, size, most = [], 0, _BATCH_OF_MESSAGES if _is_message(entry) else _BATCH
         batch.append(entry)
         size += entry.size
     if batch:
@@ -133,8 +138,12 @@ async def _landed(
     return batch, threads
 
 
+def _is_message(entry: Entry) -> bool:
+    return isinstance(entry.record, (Message, NewMessage))
+
+
 def _is_of_messages(batch: list[Entry]) -> bool:
-    return all(isinstance(entry.record, (Message, NewMessage)) for entry in batch)
+    return all(map(_is_message, batch))
 
 
 async def _write(store: Store, batch: list[Entry]) -> list[tuple[bool, Thread]]:
