@@ -5,7 +5,7 @@ All raise :class:`InvalidArgumentError` (or its subclasses) naming the argument,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar, cast
 
@@ -83,6 +83,8 @@ def optional_identifier(value: object, argument: str) -> str | None:
 
 def items_of(value: object, argument: str) -> list[object]:
     """The items of a list, tuple or other iterable; a string, bytes or a mapping is not one."""
+    if type(value) is tuple or type(value) is list:  # no look at abstract classes, which takes 1 us
+        return list(cast("Sequence[object]", value))
     if not isinstance(value, (str, bytes, bytearray, memoryview, Mapping)):
         try:
             items = iter(cast("Iterable[object]", value))
@@ -205,6 +207,8 @@ def paging(page: object, per_page: object) -> tuple[int, int | None]:
 
 def includes(value: object) -> tuple[Include, ...]:
     """Up to 100 includes of at most 1,000 neighbours on either side."""
+    if value == ():
+        return ()
     found = items_of(value, "include")
     if len(found) > INCLUDES_MAX:
         raise InvalidArgumentError("include", f"at most {INCLUDES_MAX} entries", f"{len(found)} entries")

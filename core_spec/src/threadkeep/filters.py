@@ -153,7 +153,7 @@ def conditions(where: Where | None, argument: str = "where") -> tuple[Condition,
     """
     if where is None:
         return ()
-    if not isinstance(cast(object, where), Mapping):
+    if type(cast(object, where)) is not dict and not isinstance(cast(object, where), Mapping):
         raise InvalidFilterError(argument, "a dict of metadata keys", kind(where))
     found: list[Condition] = []
     for name, given in where.items():

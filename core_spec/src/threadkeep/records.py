@@ -2,7 +2,8 @@
 
 A record is what an adapter gets to write and gives back when read. JSON is text already, checked and encoded
 by the store (it never holds NUL or a lone surrogate: JSON escapes them), and times are microseconds since
-1970. An adapter returns each field exactly as it was.
+1970. An adapter returns each field exactly as it was. No record can be part of a cycle, so the
+garbage collector is spared from looking at them (``gc=False``).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Position(NamedTuple):
     id: str
 
 
-class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A stored thread.
 
     Attributes:
@@ -54,7 +55,7 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: int
 
 
-class MessageRecord(msgspec.Struct, frozen=True):
+class MessageRecord(msgspec.Struct, frozen=True, gc=False):
     """A stored message.
 
     Attributes:
@@ -88,7 +89,7 @@ class MessageRecord(msgspec.Struct, frozen=True):
         return Position(self.created_at, self.seq, self.id)
 
 
-class ResourceRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A stored resource.
 
     Attributes:
@@ -108,7 +109,7 @@ class ResourceRecord(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: int
 
 
-class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A stored archive memory.
 
     Attributes:

@@ -169,8 +169,11 @@ class Connection:
 
     def query(self, sql: str, parameters: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement."""
-        # Busy even inside a snapshot: its first read, while another process recovers the log after a crash.
-        return self._patiently(lambda: self._call(sql, parameters))
+        try:
+            return self._call(sql, parameters)
+        except Busy:
+            # Even inside a snapshot: its first read, while another process recovers the log after a crash.
+            return self._patiently(lambda: self._call(sql, parameters))
 
     def run(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """How many rows a statement inserted, updated or deleted. Inside a transaction only."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -39,8 +39,8 @@ from threadkeep.tokens import is_filter_key
 from threadkeep.urls import StoreUrl
 
 from . import _reads, _schema, _writes
-from ._driver import Connection, Value
-from ._errors import translated
+from ._driver import Connection, DriverError, Value
+from ._errors import contract_error
 from ._workers import Workers
 from .plugin import SPEC
 
@@ -118,25 +118,27 @@ class LibsqlAdapter(StorageAdapter):
             self._connections.append(connection)
         return connection
 
-    async def _in_thread(
+    def _in_thread(
         self, workers: Workers, call: Callable[[Connection], Result], *, writing: bool
-    ) -> Result:
+    ) -> Awaitable[Result]:
         def run() -> Result:
-            with translated(self._path, writing=writing):
+            try:
                 return call(self._connection())
+            except DriverError as exc:
+                raise contract_error(exc, self._path, writing=writing) from exc
 
         # A cancelled call that has begun runs to its end there, so it is applied whole or not at all.
-        return await workers.run(run)
+        return workers.run(run)
 
-    async def _write(self, call: Callable[[Connection], Result]) -> Result:
+    def _write(self, call: Callable[[Connection], Result]) -> Awaitable[Result]:
         def in_transaction(db: Connection) -> Result:
             with db.transaction():
                 return call(db)
 
-        return await self._in_thread(self._writer, in_transaction, writing=True)
+        return self._in_thread(self._writer, in_transaction, writing=True)
 
-    async def _read(self, call: Callable[[Connection], Result]) -> Result:
-        return await self._in_thread(self._readers, call, writing=False)
+    def _read(self, call: Callable[[Connection], Result]) -> Awaitable[Result]:
+        return self._in_thread(self._readers, call, writing=False)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)

@@ -31,7 +31,7 @@ __all__ = ["Counts", "import_entries"]
 
 _BATCH = 1000
 """Entries that are rehearsed together, which takes a time that grows with their square."""
-_BATCH_OF_MESSAGES = 10_000
+_BATCH_OF_MESSAGES = 5000
 """Messages alone are not rehearsed; in 1,000 at a time a libSQL file takes them in at 0.65 of this rate."""
 _BATCH_BYTES = 8 * 1024 * 1024
 _REFUSALS = (InvalidArgumentError, NotFoundError, OwnershipError, AlreadyExistsError, ConflictError)
@@ -84,7 +84,7 @@ def _kind(record: object) -> str:
 
 
 def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """At most 1,000 entries, 10,000 where all are messages, and about 8 MiB at a time."""
+    """At most 1,000 entries, 5,000 where all are messages, and about 8 MiB at a time."""
     batch, size, most = list[Entry](), 0, _BATCH_OF_MESSAGES
     for entry in entries:
         if not _is_message(entry):

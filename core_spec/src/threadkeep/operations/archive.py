@@ -127,7 +127,6 @@ class ArchiveOperations(Operations):
             per_page=size,
             total=found.total,
             query=lambda: bound,
-            name=lambda row: str(row.id),
         )
 
     async def iter_memories(

@@ -14,10 +14,11 @@ from ..cursors import encode_cursor
 from ..errors import StoreClosedError, UnsupportedCapabilityError, WrongLoopError
 from ..filters import Condition, Operator
 from ..models import Page
+from ..records import MemoryRecord, MessageRecord, ResourceRecord, ThreadRecord
 
 __all__ = ["Operations"]
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", ThreadRecord, MessageRecord, ResourceRecord, MemoryRecord)
 Item = TypeVar("Item")
 
 
@@ -76,7 +77,6 @@ def page_of(
     per_page: int | None,
     total: int | None,
     query: Callable[[], bytes],
-    name: Callable[[Row], str],
 ) -> Page[Item]:
     """A page out of the rows that :func:`limit_of` asked for."""
     has_more = per_page is not None and len(rows) > per_page
@@ -89,7 +89,7 @@ def page_of(
         has_more=has_more,
         next_cursor=encode_cursor(query(), place(rows[-1])) if has_more else None,
         total=total,
-        matched_ids=frozenset([name(row) for row in rows]),
+        matched_ids=frozenset([str(row.id) for row in rows]),
     )
 
 

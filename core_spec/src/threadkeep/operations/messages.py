@@ -158,7 +158,6 @@ class MessageOperations(Operations):
             per_page=size,
             total=0 if query.limit == 0 and size != 0 and with_total else found.total,
             query=lambda: _message_fingerprint(query),
-            name=lambda row: row.id,
         )
         if not found.windows:
             return result

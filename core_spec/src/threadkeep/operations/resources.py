@@ -57,7 +57,6 @@ class ResourceOperations(Operations):
             per_page=size,
             total=found.total,
             query=lambda: _CURSOR,
-            name=lambda row: row.id,
         )
 
     async def iter_resources(self, *, per_page: int = 100) -> AsyncGenerator[Resource, None]:

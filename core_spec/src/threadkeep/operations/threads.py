@@ -197,7 +197,6 @@ class ThreadOperations(Operations):
             per_page=size,
             total=found.total,
             query=lambda: bound,
-            name=lambda row: row.id,
         )
 
     async def iter_threads(
