@@ -50,6 +50,10 @@ class Reader(Protocol):
 # --- filters --------------------------------------------------------------------------------------
 
 
+Plan = tuple[Lead, tuple[Condition, ...]]
+"""The leading condition, and those checked on each candidate."""
+
+
 class _Found(NamedTuple):
     rows: list[Row]
     total: int | None
@@ -73,32 +77,29 @@ class Filters:
         (rows,) = await db.read_snapshot(self.queries.statement("indexed_keys"))
         return frozenset([row[0] for row in rows])
 
-    async def ask(
-        self, db: Reader, where: tuple[Condition, ...], ask: Callable[[], Awaitable[_Found]]
-    ) -> _Found:
-        """Ask, and ask again where nothing was found because the choice is not the one known."""
+    async def ask(self, db: Reader, ask: Callable[[], Awaitable[_Found]]) -> _Found:
+        """Ask with a filter, and again where nothing was found because the choice is not the one known."""
         found = await ask()
-        while where and not found.rows and not found.total:
+        while not found.rows and not found.total:
             before, self.indexed = self.indexed, await self.read(db)
             if self.indexed == before:
                 break
             found = await ask()
         return found
 
-    async def plan(
+    def candidates(self, where: tuple[Condition, ...]) -> list[Plan]:
+        """The possible plans of a filter; mostly there is one."""
+        return _queries.leads_of(where, self.indexed) if where else [(Lead(), ())]
+
+    async def sparsest(
         self,
         db: Reader,
-        where: tuple[Condition, ...],
+        candidates: list[Plan],
         probe: Callable[[dict[str, Value]], Statement],
         *,
         descending: bool,
-    ) -> tuple[Lead, tuple[Condition, ...]]:
-        """The leading condition, the one whose entries are sparsest, and those checked on each candidate."""
-        if not where:
-            return Lead(), ()
-        candidates = _queries.leads_of(where, self.indexed)
-        if len(candidates) == 1:
-            return candidates[0]
+    ) -> Plan:
+        """The plan whose leading condition has the sparsest entries."""
         pairs = [(number, token) for number, (lead, _) in enumerate(candidates) for token in lead.points]
         statement = probe(
             {
@@ -120,11 +121,15 @@ class Filters:
 
 
 class _Scope(NamedTuple):
-    """The threads or the resource that a query looks in, as words and parameters of statements."""
+    """The threads or the resource that a query looks in, as words and parameters of statements.
+
+    One thread whoever's, or one resource, has statements of its own.
+    """
 
     parts: dict[str, str]
     values: dict[str, Value]
     size: int = 1
+    is_one: bool = False
 
 
 def _direction(query: MessageQuery | ThreadQuery) -> _queries.Direction:
@@ -141,8 +146,10 @@ def _message_scope(query: MessageQuery) -> _Scope:
             "ids": "r.id AS resource_id",
             "thread": "thread_of_message",
             "thread_id": "t.id",
+            "key_of_one": "key_of_resource",
+            "columns_of_one": "columns_of_resource",
         }
-        return _Scope(parts, {"resource": query.resource_id})
+        return _Scope(parts, {"resource": query.resource_id}, is_one=True)
     parts = {
         "scopes": "in_threads",
         "where": "where_thread",
@@ -151,9 +158,11 @@ def _message_scope(query: MessageQuery) -> _Scope:
         "ids": "t.id AS thread_id, r.id AS resource_id",
         "thread": "",
         "thread_id": "f.thread_id",
+        "key_of_one": "key_of_thread",
+        "columns_of_one": "columns_of_thread",
     }
     if query.resource_id is None and len(query.threads) == 1:
-        return _Scope(parts, {"thread": query.threads[0]})
+        return _Scope(parts, {"thread": query.threads[0]}, is_one=True)
     parts |= {"scopes": "in_given_threads", "where": "TRUE" if query.resource_id is None else "where_owned"}
     values: dict[str, Value] = {"threads": list(query.threads), "resource": query.resource_id}
     return _Scope(parts, values, len(query.threads))
@@ -179,7 +188,11 @@ async def list_messages(filters: Filters, db: Reader, query: MessageQuery) -> Me
         return queries.statement("probe", within, **scope.parts, row="p", direction=_direction(query))
 
     async def ask() -> _Found:
-        lead, rest = await filters.plan(db, query.where, probe, descending=query.descending)
+        plans = filters.candidates(query.where)
+        one = len(plans) == 1
+        lead, rest = (
+            plans[0] if one else await filters.sparsest(db, plans, probe, descending=query.descending)
+        )
         statements: list[Statement] = []
         if query.limit != 0:
             statements.append(_message_page(filters, query, scope, lead, rest))
@@ -192,7 +205,7 @@ async def list_messages(filters: Filters, db: Reader, query: MessageQuery) -> Me
             found.insert(0, [])
         return _Found(found[0], found[1][0][0] if query.count else None, found[-1] if query.includes else [])
 
-    found = await filters.ask(db, query.where, ask)
+    found = await (filters.ask(db, ask) if query.where else ask())
     return MessageSlice(
         [_codec.message(row) for row in found.rows],
         found.total,
@@ -214,16 +227,18 @@ def _message_page(
         "skip": query.offset,
         "enough": None if query.limit is None else query.limit + query.offset,
     }
+    branches = scope.size * max(len(lead.points), 1)
+    of_one = "_of_one" if scope.is_one and branches == 1 else ""
     parts = {
         **scope.parts,
-        **_queries.cut(scope.size * max(len(lead.points), 1)),
+        **_queries.cut(branches),
         "direction": _direction(query),
         "residual": residual.sql,
     }
     if lead.is_walk:
-        return filters.queries.statement("page", values, **parts, row="m")
+        return filters.queries.statement("page" + of_one, values, **parts, row="m")
     parts |= {**lead.parts(), "row": "p", "candidate": "candidate_message" if rest else ""}
-    return filters.queries.statement("matches", values, **parts)
+    return filters.queries.statement("matches" + of_one, values, **parts)
 
 
 def _message_count(
@@ -290,12 +305,16 @@ async def list_threads(filters: Filters, db: Reader, query: ThreadQuery) -> Thre
         return filters.queries.statement("thread_probe", {**scope.values, **values}, **parts)
 
     async def ask() -> _Found:
-        lead, rest = await filters.plan(db, query.where, probe, descending=query.descending)
+        plans = filters.candidates(query.where)
+        one = len(plans) == 1
+        lead, rest = (
+            plans[0] if one else await filters.sparsest(db, plans, probe, descending=query.descending)
+        )
         statements = _thread_statements(filters, query, scope, lead, rest)
         found = await db.read_snapshot(*statements)
         return _Found(found[0], found[1][0][0] if query.count else None)
 
-    found = await filters.ask(db, query.where, ask)
+    found = await (filters.ask(db, ask) if query.where else ask())
     return ThreadSlice([_codec.thread(row) for row in found.rows], found.total)
 
 

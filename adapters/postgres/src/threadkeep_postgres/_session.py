@@ -39,6 +39,7 @@ class Session:
 
     def __init__(self, lent: Lent) -> None:
         self._connection: AsyncConnection[Any] = lent.connection
+        self._cursor = lent.cursor
         self.reused = lent.reused
         self.writing = False
 
@@ -54,7 +55,7 @@ class Session:
     async def read_snapshot(self, *statements: Statement) -> list[list[Row]]:
         """The rows of several statements that see one state of the database, in one round trip."""
         if len(statements) == 1:
-            return [await self.read(statements[0])]
+            return [(await self._one(statements[0])).rows]
         results = await self._batch(_SNAPSHOT, *statements, _COMMIT)
         return [result.rows for result in results[1:-1]]
 
@@ -76,9 +77,10 @@ class Session:
         await self._connection.rollback()
 
     async def _one(self, statement: Statement) -> Result:
-        cursor = self._connection.cursor(binary=True)
+        cursor = self._cursor
         await cursor.execute(statement.sql, statement.parameters or None)
-        return await _result(cursor)
+        raw = cursor.pgresult  # as in _result, without one more coroutine
+        return Result(await cursor.fetchall() if raw is not None and raw.nfields else [], cursor.rowcount)
 
     async def _batch(self, *statements: Statement) -> list[Result]:
         cursors: list[AsyncCursor[Any]] = []

@@ -57,6 +57,15 @@ class _DeadIdleError(Exception):
     """A connection had died in the pool, and nothing was sent that could have been committed."""
 
 
+def _reason(error: psycopg.Error, session: Session) -> Exception:
+    """What an error of a call means: to be tried again, or the contract's error."""
+    if _errors.is_race(error):
+        return LostRaceError()
+    if _errors.is_lost(error) and session.reused and not session.writing:
+        return _DeadIdleError()
+    return _errors.translate(error, writing=session.writing)
+
+
 class PostgresAdapter(StorageAdapter):
     """Each call borrows one connection for one or two round trips."""
 
@@ -114,24 +123,17 @@ class PostgresAdapter(StorageAdapter):
             if attempt:
                 await asyncio.sleep(random.random() * _FIRST_WAIT_S * 2 ** min(attempt, 7))
             try:
-                return await self._once(call)
+                async with self._pool.lend() as lent:
+                    session = Session(lent)
+                    try:
+                        return await call(session)
+                    except psycopg.Error as exc:
+                        raise _reason(exc, session) from exc
             except LostRaceError:
                 continue
             except _DeadIdleError:
                 await self._pool.drop_idle()
         raise ConflictError("other writers were in the way each time; re-read and retry")
-
-    async def _once(self, call: Callable[[Session], Awaitable[Result]]) -> Result:
-        async with self._pool.lend() as lent:
-            session = Session(lent)
-            try:
-                return await call(session)
-            except psycopg.Error as exc:
-                if _errors.is_race(exc):
-                    raise LostRaceError from exc
-                if _errors.is_lost(exc) and session.reused and not session.writing:
-                    raise _DeadIdleError from exc
-                raise _errors.translate(exc, writing=session.writing) from exc
 
     async def close(self) -> None:
         await self._pool.close()

@@ -57,6 +57,40 @@ LIMIT :limit OFFSET :skip
 -- Of several branches each may have the whole page.
 LIMIT :enough
 
+-- name: page_of_one
+-- One range of the order of one thread or one resource: no plan can need a sort.
+SELECT m.id, {columns_of_one}, m.role, m.type, m.content, m.metadata, m.created_at, m.seq
+FROM {schema}.message AS m {thread}
+WHERE m.{scope}_key = {key_of_one} AND {within} {residual}
+ORDER BY m.created_at {direction}, m.seq {direction}, m.id {direction}
+{cut}
+
+-- name: matches_of_one
+-- One range of the position index, then the messages.
+SELECT m.id, {columns_of_one}, m.role, m.type, m.content, m.metadata, m.created_at, m.seq
+FROM (
+    SELECT p.created_at, p.seq, p.id
+    FROM {schema}.position AS p {candidate}
+    WHERE p.{scope}_key = {key_of_one} AND {token} AND {within} {residual} {as_planned}
+    ORDER BY p.created_at {direction}, p.seq {direction}, p.id {direction}
+    {cut}
+) AS f
+CROSS JOIN LATERAL (SELECT m.* FROM {schema}.message AS m WHERE m.id = f.id OFFSET 0) AS m {thread}
+ORDER BY f.created_at {direction}, f.seq {direction}, f.id {direction}
+
+-- name: key_of_thread
+(SELECT key FROM {schema}.thread WHERE id = :thread)
+
+-- name: key_of_resource
+(SELECT key FROM {schema}.resource WHERE id = :resource)
+
+-- name: columns_of_thread
+:thread::text,
+(SELECT r.id FROM {schema}.thread AS t JOIN {schema}.resource AS r ON r.key = t.resource_key WHERE t.id = :thread)
+
+-- name: columns_of_resource
+t.id, :resource::text
+
 -- name: page
 -- One range of an index a scope, merged.
 SELECT {message_columns}
