@@ -13,7 +13,14 @@ import pytest
 from psycopg import AsyncConnection
 
 import threadkeep
-from threadkeep import NewMessage, NotFoundError, SchemaVersionError, Store, UnavailableError
+from threadkeep import (
+    LimitExceededError,
+    NewMessage,
+    NotFoundError,
+    SchemaVersionError,
+    Store,
+    UnavailableError,
+)
 from threadkeep_postgres._settings import Settings
 from threadkeep_postgres.adapter import PostgresAdapter
 from threadkeep_postgres.embedded import EmbeddedServer
@@ -169,6 +176,29 @@ async def test_a_read_only_server_says_so(url: str) -> None:
             with pytest.raises(UnavailableError, match="takes no writes") as refused:
                 await call()
             assert refused.value.outcome == "not_applied"
+
+
+async def test_a_standby_answers_reads_and_refuses_writes_by_name() -> None:
+    with EmbeddedServer(settings={"fsync": "off"}) as primary:
+        async with threadkeep.open(primary.url) as store:
+            await store.create_thread("user-1", thread_id="t")
+            await store.save_messages([NewMessage("t", "user", "x", metadata={"a": 1}, id="m")])
+        with EmbeddedServer(settings={"fsync": "off"}, standby_of=primary) as standby:
+            async with threadkeep.open(standby.url, migrate=False) as replica:
+                found = await replica.list_messages("t", where={"a": 1}, with_total=True)
+                assert ([message.id for message in found.items], found.total) == (["m"], 1)
+                with pytest.raises(UnavailableError, match="takes no writes: it is a replica") as refused:
+                    await replica.save_messages([NewMessage("t", "user", "y")])
+                assert refused.value.outcome == "not_applied"
+                assert (await replica.list_messages("t", with_total=True)).total == 1
+
+
+async def test_content_over_the_limit_is_refused_before_it_is_sent(url: str) -> None:
+    async with threadkeep.open(url) as store:
+        await store.create_thread("user-1", thread_id="t")
+        with pytest.raises(LimitExceededError, match="200 MiB of content a message"):
+            await store.save_messages([NewMessage("t", "user", "x" * (200 * 2**20))])
+        assert (await store.list_messages("t", with_total=True)).total == 0
 
 
 async def test_a_statement_timeout_is_an_error_and_writes_nothing(url: str) -> None:

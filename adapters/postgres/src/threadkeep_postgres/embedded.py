@@ -43,6 +43,7 @@ class EmbeddedServer:
         programs: The folder of ``initdb`` and ``pg_ctl``; by default the wheel's.
         settings: Server settings besides the defaults here, such as ``{"fsync": "off"}``.
         locale: Arguments of ``initdb`` that choose encoding and collation.
+        standby_of: A running server to be a read-only replica of, instead of an empty one.
 
     Attributes:
         folder: Holds ``data`` and ``log``.
@@ -57,6 +58,7 @@ class EmbeddedServer:
         programs: Path | None = None,
         settings: Mapping[str, str] | None = None,
         locale: tuple[str, ...] = ("--encoding=UTF8", "--locale=C"),
+        standby_of: EmbeddedServer | None = None,
     ) -> None:
         self._temporary = folder is None
         self.folder = Path(tempfile.mkdtemp(prefix="threadkeep-pg-")) if folder is None else folder
@@ -64,17 +66,12 @@ class EmbeddedServer:
         self._settings = {**_SETTINGS, **(settings or {})}
         self.user = _unprivileged(self.folder)
         self._programs = self._reachable(wheel_programs() if programs is None else programs)
-        self._run(
-            "initdb",
-            "-D",
-            self._data,
-            "-U",
-            "postgres",
-            "--auth=trust",
-            "--no-sync",
-            "--no-instructions",
-            *locale,
-        )
+        if standby_of is None:
+            options = ("--auth=trust", "--no-sync", "--no-instructions", *locale)
+            self._run("initdb", "-D", self._data, "-U", "postgres", *options)
+        else:
+            source = ("-h", "127.0.0.1", "-p", str(standby_of.port), "-U", "postgres")
+            self._run("pg_basebackup", "-D", self._data, "-R", "-c", "fast", "--no-sync", *source)
 
     @property
     def _data(self) -> str:
