@@ -64,19 +64,8 @@ def given_memories(memories: Sequence[MemoryRecord]) -> str:
 
 
 def message(row: Sequence[Any]) -> MessageRecord:
-    """A row of ``message_columns``."""
-    identifier, thread_id, resource_id, role, kind, content, metadata, created_at, seq = row
-    return MessageRecord(
-        id=identifier,
-        thread_id=thread_id,
-        resource_id=resource_id,
-        role=role,
-        type=kind,
-        content=content,
-        metadata=metadata,
-        created_at=created_at,
-        seq=seq,
-    )
+    """A row of ``message_columns``, which are the record's fields in their order."""
+    return MessageRecord(*row)
 
 
 def thread(row: Sequence[Any]) -> ThreadRecord:

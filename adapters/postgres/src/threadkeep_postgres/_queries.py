@@ -85,7 +85,7 @@ class Queries:
         self.schema = schema
         self._texts = load()
         self._constants = {"schema": f'"{schema}"', "max_us": str(MAX_US)}
-        self._compiled: dict[tuple[str, frozenset[tuple[str, str]]], _Compiled] = {}
+        self._compiled: dict[tuple[str, ...], _Compiled] = {}
 
     def statement(self, name: str, values: Mapping[str, Value] | None = None, /, **parts: str) -> Statement:
         """A statement by name.
@@ -95,7 +95,7 @@ class Queries:
             values: Its parameters, by name; there may be more.
             parts: What its ``{words}`` stand for: text, or the name of a fragment, by default the word's own.
         """
-        key = (name, frozenset(parts.items()))
+        key = (name, *parts, *parts.values())  # in whatever order: then it is compiled twice
         compiled = self._compiled.get(key)
         if compiled is None:
             compiled = self._compiled[key] = self._compile(name, parts)

@@ -70,7 +70,17 @@ class Filters:
 
     def __init__(self, queries: Queries) -> None:
         self.queries = queries
-        self.indexed: frozenset[str] = frozenset("*")
+        self.indexed = frozenset("*")
+
+    @property
+    def indexed(self) -> frozenset[str]:
+        """The keys; ``*`` alone stands for all."""
+        return self._indexed
+
+    @indexed.setter
+    def indexed(self, keys: frozenset[str]) -> None:
+        self._indexed = keys
+        self._values: dict[str, Value] = {"indexed": ",".join(sorted(keys))}
 
     async def read(self, db: Reader) -> frozenset[str]:
         """Read the choice."""
@@ -114,7 +124,7 @@ class Filters:
 
     def values(self) -> dict[str, Value]:
         """The parameter of ``as_planned``."""
-        return {"indexed": ",".join(sorted(self.indexed))}
+        return self._values
 
 
 # --- messages -------------------------------------------------------------------------------------
