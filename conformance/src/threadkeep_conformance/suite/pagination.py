@@ -22,7 +22,7 @@ from threadkeep.models import Order
 from ..cases import case
 from ..databases import Database
 from .base import AdapterSuite
-from .samples import NOON, add, at, filled_thread, ids, walk_messages
+from .samples import NOON, add, at, filled_thread, ids, pages, walk_messages, walk_threads
 
 __all__ = ["TestCursorBinding", "TestCursorWalk", "TestMessagePages", "TestThreadPages"]
 
@@ -36,18 +36,6 @@ async def tied_threads(store: Store, count: int) -> list[str]:
     for name in reversed(names):
         await store.create_thread("user-1", thread_id=name, metadata={"k": 1}, created_at=NOON)
     return names
-
-
-async def walk_threads(store: Store, **query: Any) -> list[str]:
-    """The ids of a whole cursor walk over threads, in the order they came."""
-    found: list[str] = []
-    cursor: str | None = None
-    while True:
-        page = await store.list_threads(cursor=cursor, **query)
-        found += ids(page)
-        cursor = page.next_cursor
-        if cursor is None:
-            return found
 
 
 class TestMessagePages(AdapterSuite):
@@ -209,16 +197,8 @@ class TestMessagePages(AdapterSuite):
     async def test_the_total_is_the_same_on_every_page_of_a_walk(self, store: Store) -> None:
         """With a cursor the total is still that of the whole query."""
         await filled_thread(store, 7)
-        cursor: str | None = None
-        totals: list[int | None] = []
-        while True:
-            page = await store.list_messages(
-                "thread-1", where={"even": True}, per_page=2, cursor=cursor, with_total=True
-            )
-            totals.append(page.total)
-            cursor = page.next_cursor
-            if cursor is None:
-                break
+        query: dict[str, Any] = {"where": {"even": True}, "per_page": 2, "with_total": True}
+        totals = [page.total async for page in pages(store.list_messages, "thread-1", **query)]
 
         assert totals == [4, 4]
 
@@ -349,14 +329,9 @@ class TestThreadPages(AdapterSuite):
             await store.update_resource(name, metadata={"n": name})
 
         found: list[str] = []
-        cursor = None
-        while True:
-            page = await store.list_resources(per_page=3, cursor=cursor, with_total=True)
+        async for page in pages(store.list_resources, per_page=3, with_total=True):
             assert page.total == len(names)
             found += [resource.id for resource in page.items]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
 
         assert found == names
         assert [r.id for r in (await store.list_resources(page=1, per_page=3)).items] == names[3:6]
@@ -417,16 +392,11 @@ class TestCursorWalk(AdapterSuite):
             thread = f"thread-{order}"
             names = await filled_thread(store, 12, thread_id=thread)
             found: list[str] = []
-            cursor: str | None = None
-            while True:
-                page = await store.list_messages(thread, order=order, per_page=3, cursor=cursor)
+            async for page in pages(store.list_messages, thread, order=order, per_page=3):
                 found += ids(page)
-                await add(store, thread, f"{order}{len(found)}old", created_at=at(-100 - len(found)))
-                if len(found) < 60:
+                if len(found) < 60:  # after that, nothing new lies ahead
+                    await add(store, thread, f"{order}{len(found)}old", created_at=at(-100 - len(found)))
                     await add(store, thread, f"{order}{len(found)}new", created_at=at(100 + len(found)))
-                cursor = page.next_cursor
-                if cursor is None or len(found) > 80:
-                    break
             assert len(found) == len(set(found))
             assert [name for name in found if name in names] == (names if order == "asc" else names[::-1])
 
@@ -447,17 +417,12 @@ class TestCursorWalk(AdapterSuite):
         """Updates and upserts of tied messages between pages move nothing."""
         names = await filled_thread(store, 205, tied=True)
         found: list[str] = []
-        cursor: str | None = None
-        while True:
-            page = await store.list_messages("thread-1", per_page=100, cursor=cursor)
+        async for page in pages(store.list_messages, "thread-1", per_page=100):
             found += ids(page)
             await store.update_messages(
                 [MessageUpdate(names[150], content=len(found)), MessageUpdate(names[3], role="x")]
             )
             await add(store, "thread-1", names[101], names[0])
-            cursor = page.next_cursor
-            if cursor is None:
-                break
 
         assert found == names
 
@@ -531,19 +496,13 @@ class TestCursorWalk(AdapterSuite):
                     Thread(id=name, resource_id=order, created_at=NOON, updated_at=at(index))
                 )
             found: list[tuple[str, object]] = []
-            cursor: str | None = None
             touched = {names[1], names[7], names[10]}
-            while True:
-                page = await store.list_threads(
-                    resource_id=order, order_by="updated_at", order=order, per_page=3, cursor=cursor
-                )
+            query: dict[str, Any] = {"resource_id": order, "order_by": "updated_at", "order": order}
+            async for page in pages(store.list_threads, per_page=3, **query):
                 found += [(thread.id, thread.updated_at) for thread in page.items]
                 if len(found) < 15:
                     for name in sorted(touched):
                         await store.update_thread(name, title=str(len(found)))
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
             assert len(found) == len(set(found))
             seen = [name for name, _ in found if name not in touched]
             assert sorted(seen) == sorted(set(names) - touched)
@@ -557,7 +516,7 @@ class TestCursorWalk(AdapterSuite):
         await store.delete_thread(names[4])
         await store.create_thread("user-1", thread_id="t000a", created_at=NOON)
 
-        rest = await walk_threads_from(store, first.next_cursor)
+        rest = await walk_threads(store, order="asc", per_page=3, cursor=first.next_cursor)
 
         assert rest == [names[3], *names[5:]]
 
@@ -570,30 +529,15 @@ class TestCursorWalk(AdapterSuite):
         expected = sorted(memory.id for memory in added)
 
         found: list[int] = []
-        cursor: str | None = None
-        while True:
-            page = await store.list_memories(SHARED, per_page=3, cursor=cursor, with_total=True)
+        async for page in pages(store.list_memories, SHARED, per_page=3, with_total=True):
             assert page.total == 8
             found += [memory.id for memory in page.items]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
 
         assert found == expected
         assert [memory.id for memory in (await store.list_memories(page=1, per_page=3)).items] == expected[
             3:6
         ]
         assert [memory.id async for memory in store.iter_memories(per_page=2)] == expected
-
-
-async def walk_threads_from(store: Store, cursor: str | None) -> list[str]:
-    """The rest of an ascending walk in pages of three."""
-    found: list[str] = []
-    while cursor is not None:
-        page = await store.list_threads(order="asc", per_page=3, cursor=cursor)
-        found += ids(page)
-        cursor = page.next_cursor
-    return found
 
 
 class TestCursorBinding(AdapterSuite):
