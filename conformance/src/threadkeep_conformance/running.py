@@ -17,7 +17,7 @@ from .report import Adapter, Report, Run, Settings
 
 __all__ = ["QUICK", "KitError", "look", "run"]
 
-QUICK = ("filters", "merges", "messages", "threads")
+QUICK = ("changes", "filters", "merges", "messages", "operators", "threads")
 """The areas of a short run: a few seconds on an embedded database."""
 
 Progress = Callable[[int, int], None]

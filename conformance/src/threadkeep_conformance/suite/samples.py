@@ -18,7 +18,9 @@ __all__ = [
     "Contents",
     "add",
     "at",
+    "changed_at",
     "contents_of",
+    "count_of",
     "exactly",
     "filled_thread",
     "ids",
@@ -26,6 +28,7 @@ __all__ = [
     "pages",
     "raised",
     "same_json",
+    "tied_threads",
     "unchanged",
     "walk_messages",
     "walk_threads",
@@ -141,6 +144,28 @@ async def filled_thread(
         ]
     )
     return names
+
+
+async def tied_threads(store: Store, count: int) -> list[str]:
+    """So many threads of one resource at one time, and their ids in order."""
+    names = [f"t{index:03}" for index in range(count)]
+    for name in reversed(names):
+        await store.create_thread("user-1", thread_id=name, metadata={"k": 1}, created_at=NOON)
+    return names
+
+
+async def count_of(store: Store, thread_id: str = "t") -> int:
+    """The thread's message_count."""
+    thread = await store.get_thread(thread_id)
+    assert thread is not None
+    return thread.message_count
+
+
+async def changed_at(store: Store, thread_id: str = "t") -> datetime:
+    """The thread's updated_at."""
+    thread = await store.get_thread(thread_id)
+    assert thread is not None
+    return thread.updated_at
 
 
 async def pages(
