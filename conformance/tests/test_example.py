@@ -76,7 +76,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (info / "entry_points.txt").write_text("".join(lines))
     dropped = {"PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_CURRENT_TEST"}
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
-    return {**kept, "PYTHONPATH": os.pathsep.join([str(EXAMPLE / "src"), str(site)])}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join([str(EXAMPLE / "src"), str(site)]),
+        "PYTHONDONTWRITEBYTECODE": "1",  # as the next one: leaves nothing in the checkout
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(site / "hypothesis"),
+    }
 
 
 def run(line: str, env: dict[str, str], folder: Path) -> tuple[int, str]:
@@ -85,7 +90,7 @@ def run(line: str, env: dict[str, str], folder: Path) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, *PROGRAMS[program], *arguments],
         cwd=folder,
-        env={**env, "PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_STORAGE_DIRECTORY": env["PYTHONPATH"] + "-h"},
+        env=env,
         capture_output=True,
         text=True,
         check=False,
