@@ -47,9 +47,9 @@ def _mutation() -> str:
     count, survivors, cases = len(found["fates"]), found["reasons"], found["basis"]["cases"]
     command = f"python conformance/scripts/mutation.py --json conformance/{MUTATION.name}"
     head = f"""\
-How sharp the cases are: `{command}` changes the reference adapter in one
-place at a time. On {found["date"]} the cases of list `{cases}` noticed {count - len(survivors)} of {count}
-changes: **{found["score"]} %**. They do not notice:
+How sharp the cases are: `{command}`
+changes the reference adapter in one place at a time. On {found["date"]} the cases of list `{cases}`
+noticed {count - len(survivors)} of {count} changes: **{found["score"]} %**. They do not notice:
 """
     return "\n".join([head, *[f"- `{_change(name)}`: {why}" for name, why in survivors.items()], ""])
 
