@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from threadkeep_conformance.cases import CASES, list_hash, suite_imported
 from threadkeep_conformance.rules import RULES, SECTIONS
 
-TARGET = Path(__file__).parents[2] / "docs" / "conformance.md"
+CONFORMANCE = Path(__file__).parents[1]
+TARGET = CONFORMANCE.parent / "docs" / "conformance.md"
+MUTATION = CONFORMANCE / "mutation.json"
 
 HEAD = """\
 # The rules of the contract and their cases
@@ -23,7 +27,7 @@ case says; `threadkeep conformance URL --area CASE` runs one. This page is made 
 def page() -> str:
     """The whole page, as Markdown."""
     suite_imported()
-    parts = [HEAD, f"{len(RULES)} rules, {len(CASES)} cases, list `{list_hash()}`.\n"]
+    parts = [HEAD, f"{len(RULES)} rules, {len(CASES)} cases, list `{list_hash()}`.\n", _mutation()]
     for section, title in SECTIONS.items():
         rules = {rule: text for rule, text in RULES.items() if rule.rpartition(".")[0] == section}
         if not rules:
@@ -35,6 +39,23 @@ def page() -> str:
             )
         )
     return "\n".join(parts)
+
+
+def _mutation() -> str:
+    """What the last published run of mutation.py found."""
+    found: dict[str, Any] = json.loads(MUTATION.read_bytes())
+    count, survivors, cases = len(found["fates"]), found["reasons"], found["basis"]["cases"]
+    command = f"python conformance/scripts/mutation.py --json conformance/{MUTATION.name}"
+    head = f"""\
+How sharp the cases are: `{command}`
+changes the reference adapter in one place at a time. On {found["date"]} the cases of list `{cases}`
+noticed {count - len(survivors)} of {count} changes: **{found["score"]} %**. They do not notice:
+"""
+    return "\n".join([head, *[f"- `{_change(name)}`: {why}" for name, why in survivors.items()], ""])
+
+
+def _change(name: str) -> str:
+    return name.partition(" ")[2]
 
 
 def _cell(text: str) -> str:

@@ -2,6 +2,7 @@ import re
 
 import pytest
 
+from threadkeep import Capability
 from threadkeep_conformance import suite
 from threadkeep_conformance.cases import CASES, case, list_hash, selected
 from threadkeep_conformance.rules import RULES, SECTIONS
@@ -12,6 +13,10 @@ def test_every_rule_of_the_contract_has_a_case() -> None:
     held = {rule for one in CASES.values() for rule in one.rules}
 
     assert sorted(set(RULES) - held) == []
+
+
+def test_every_capability_has_cases_that_show_it() -> None:
+    assert {capability for one in CASES.values() for capability in one.shows} == set(Capability)
 
 
 def test_every_rule_is_in_a_section_of_the_contract() -> None:

@@ -70,6 +70,13 @@ def test_the_users_pytest_configuration_does_not_matter(tmp_path: Path) -> None:
     assert json.loads(output)["passed"] == 9
 
 
+def test_a_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    code, _, errors = run_command(tmp_path, "libsql:///{tmp}/memory.db", "--area", "model")
+
+    assert (code, errors) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_bad_call_is_2_and_says_what_is_wrong(tmp_path: Path) -> None:
     for arguments, said in (
         ((), "URL"),

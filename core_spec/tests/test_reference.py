@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import os
+import signal
+import sys
 from typing import Any
 
 import pytest
@@ -41,6 +44,29 @@ async def test_a_name_is_forgotten_when_its_last_store_is_closed() -> None:
 
     async with threadkeep.open("memory:forgotten-in-test") as later:
         assert await later.get_thread("t") is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")  # other tests' threads
+def test_a_forked_child_shares_no_name_with_its_parent() -> None:
+    name = "memory:forked-in-test"
+
+    with threadkeep.sync.open(name) as here:
+        here.create_thread("r", thread_id="parents")
+        child = os.fork()
+        if not child:
+            signal.alarm(20)  # rather than hang
+            status = 1
+            try:
+                with threadkeep.sync.open(name) as there:
+                    status = 0 if there.list_threads().items == [] else 2
+                    there.create_thread("r", thread_id="childs")
+            finally:
+                os._exit(status)
+        _, end = os.waitpid(child, 0)
+
+        assert os.waitstatus_to_exitcode(end) == 0
+        assert [thread.id for thread in here.list_threads().items] == ["parents"]
 
 
 def test_stores_of_one_name_share_across_event_loops() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import math
 import os
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -32,6 +33,7 @@ from threadkeep import (
     OwnershipError,
     Resource,
     StorageAdapter,
+    StorageError,
     Store,
     StoreClosedError,
     Support,
@@ -43,7 +45,7 @@ from threadkeep import (
     one_of,
 )
 from threadkeep.records import MessageRecord
-from threadkeep.requests import MessageSlice
+from threadkeep.requests import MessageQuery, MessageSlice
 
 # --- bad arguments ----------------------------------------------------------------------------------
 
@@ -731,6 +733,37 @@ async def test_a_forked_child_is_refused_even_on_what_looks_like_the_same_loop()
         _, end = await asyncio.to_thread(os.waitpid, child, 0)
         assert os.waitstatus_to_exitcode(end) == 0
         assert await store.get_thread("t") is not None
+
+
+class Circling:
+    """Answers with three pages, again and again, as an adapter may that gets a place in the order wrong."""
+
+    name = "circling"
+    capabilities = EVERYTHING
+
+    def __init__(self) -> None:
+        self._pages = itertools.cycle("abc")
+
+    async def list_messages(self, query: MessageQuery) -> MessageSlice:
+        name = next(self._pages)
+        rows = [MessageRecord(name, "t", "r", "user", "text", "1", "{}", created_at=0, seq=0)]
+        return MessageSlice(rows * 2)
+
+
+@pytest.mark.asyncio
+async def test_a_walk_in_a_circle_ends_with_an_error() -> None:
+    store = Store(cast("StorageAdapter", Circling()))
+    found: list[str] = []
+
+    async def walk() -> None:
+        async for message in store.iter_messages("t", per_page=1):
+            found.append(message.id)  # noqa: PERF401  (a comprehension would lose them)
+
+    with pytest.raises(StorageError, match="circle"):
+        await walk()
+
+    assert found[:3] == ["a", "b", "c"]
+    assert len(found) <= 10
 
 
 @pytest.mark.asyncio

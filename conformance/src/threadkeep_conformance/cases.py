@@ -37,6 +37,11 @@ Suite = TypeVar("Suite", bound="AdapterSuite")
 Fixtures = ParamSpec("Fixtures")
 
 _ATTRIBUTE = "__threadkeep_case__"
+_SHOWN_BY = {  # capabilities that no case requires: absent or not, the same answers are right
+    "5.5.pushdown": Capability.METADATA_PUSHDOWN,
+    "6.conditional": Capability.CONDITIONAL_WRITES,
+    "8.substring": Capability.TEXT_SEARCH,
+}
 _KIT = "threadkeep_conformance.suite."
 
 
@@ -78,6 +83,11 @@ class Case:
     name: str
     text: str
     function: Callable[..., Any]
+
+    @property
+    def shows(self) -> frozenset[Capability]:
+        """The capabilities that it says something about: those it requires, and those its rules are about."""
+        return self.requires | {_SHOWN_BY[rule] for rule in self.rules if rule in _SHOWN_BY}
 
 
 CASES: dict[str, Case] = {}

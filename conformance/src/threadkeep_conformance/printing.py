@@ -93,7 +93,7 @@ def print_report(report: Report, *, as_json: bool) -> None:
 
 
 def _capabilities(report: Report) -> list[tuple[str, Counter[Outcome]]]:
-    """Every capability, those that no case requires too."""
+    """Every capability, those that no case of a selection shows too."""
     found = dict(tallies(report, by="capability"))
     return [(name, found.get(name, Counter())) for name in report.adapter.capabilities]
 

@@ -175,7 +175,7 @@ def tallies(report: Report, *, by: str) -> list[tuple[str, Counter[Outcome]]]:
         if known is None:
             keys: Iterable[str] = ["kit"] if by == "area" else []
         else:
-            keys = [known.area] if by == "area" else [str(capability) for capability in known.requires]
+            keys = [known.area] if by == "area" else [str(capability) for capability in known.shows]
         for key in keys:
             found.setdefault(key, Counter())[one.outcome] += 1
     return sorted(found.items())
@@ -194,8 +194,9 @@ def markdown(report: Report) -> str:
     lines = [f"# Conformance of {adapter.name}", "", f"**{report.verdict}**", ""]
     lines += ["| | |", "| --- | --- |", *[f"| {name} | {text} |" for name, text in about], ""]
     lines += _table("area", tallies(report, by="area"))
-    lines += ["| capability | support |", "| --- | --- |"]
-    lines += [f"| {name} | {support} |" for name, support in adapter.capabilities.items()] + [""]
+    shown = dict(tallies(report, by="capability"))
+    supported = [(f"{name}: {how}", shown.get(name, Counter())) for name, how in adapter.capabilities.items()]
+    lines += _table("capability", supported)
     for outcome, title in (
         ("failed", "Failed"),
         ("unproven", "Unproven"),

@@ -17,7 +17,7 @@ from .report import Adapter, Report, Run, Settings
 
 __all__ = ["QUICK", "KitError", "look", "run"]
 
-QUICK = ("filters", "merges", "messages", "threads")
+QUICK = ("changes", "filters", "merges", "messages", "operators", "threads")
 """The areas of a short run: a few seconds on an embedded database."""
 
 Progress = Callable[[int, int], None]
@@ -91,7 +91,7 @@ def run(
                 command,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=_environment(),
+                env=_environment(folder),
                 text=True,
                 encoding="utf-8",
             )
@@ -137,8 +137,9 @@ def _command(url: str, settings: Settings, folder: Path, junit: Path | None) -> 
     ]
 
 
-def _environment() -> dict[str, str]:
-    """The environment without what would change the run: options, other plugins, colours."""
+def _environment(folder: str) -> dict[str, str]:
+    """The environment without what would change the run (options, other plugins, colours) or leave files."""
     dropped = {"PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_XDIST_WORKER", "PYTEST_CURRENT_TEST"}
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
-    return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONUTF8": "1", "NO_COLOR": "1"}
+    ours = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONUTF8": "1", "NO_COLOR": "1"}
+    return {**kept, **ours, "HYPOTHESIS_STORAGE_DIRECTORY": str(Path(folder, "hypothesis"))}

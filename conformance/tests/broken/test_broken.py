@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from threadkeep import AdapterSpec, StorageAdapter, ThreadkeepError
+from threadkeep_conformance.cases import CASES
 from threadkeep_libsql.adapter import LibsqlAdapter
 from threadkeep_libsql.plugin import SPEC as LIBSQL
 
-from ..toys import installed, plugged, run_case
-from . import archive, declaring, reading, writing
+from ..toys import ONE_PROCESS, installed, plugged, run_case
+from . import archive, declaring, reading, walking, writing
 
 CAUGHT: dict[type[StorageAdapter], str] = {
     # --- filters ---
@@ -50,6 +51,8 @@ CAUGHT: dict[type[StorageAdapter], str] = {
     reading.ThreadsOldestFirst: "threads.list.newest_first",
     reading.GetsInAskedOrder: "messages.get.unknown_ids",
     reading.GetsOthersMessages: "tenancy.get_messages",
+    walking.IgnoresCursors: "messages.cursor.walk",
+    walking.UpsertMovesToTheEnd: "messages.cursor.while_updating",
     # --- totals ---
     reading.CountsBeforeFiltering: "messages.page.total_filtered",
     reading.CountsThePage: "messages.page.total_filtered",
@@ -179,6 +182,15 @@ async def test_the_fault_is_caught(adapter: type[StorageAdapter], case: str) -> 
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "case", sorted(one.id for one in CASES.values() if "5.1.walk" in one.rules and one.area != "pushdown")
+)
+async def test_a_walk_that_never_ends_fails(case: str) -> None:
+    with installed(walking.IgnoresCursors, probe=ONE_PROCESS) as url, pytest.raises(FAILURES):
+        await run_case(case, url)
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("case", sorted(set(CAUGHT.values())))
 async def test_without_a_fault_the_case_passes(case: str) -> None:
     faulty = [adapter for adapter, caught_by in CAUGHT.items() if caught_by == case]
@@ -199,7 +211,7 @@ def test_every_broken_adapter_is_in_the_table() -> None:
     bases = {base for adapter in CAUGHT for base in adapter.__mro__[1:]}
     found = {
         member
-        for module in (reading, writing, archive, declaring)
+        for module in (reading, writing, archive, declaring, walking)
         for member in vars(module).values()
         if inspect.isclass(member)
         and issubclass(member, StorageAdapter)

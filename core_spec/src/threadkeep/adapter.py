@@ -1,14 +1,19 @@
 """The contract for backends: what an adapter author writes.
 
 An adapter holds only its database. Its arguments are checked already; it raises nothing but the contract's
-errors (:mod:`threadkeep.errors`), with the driver's error as their cause. All methods are called from one
-event loop, any number of them at once; a cancelled call leaks nothing and leaves no half write.
+errors (:mod:`threadkeep.errors`), with the driver's error as their cause: ``UnavailableError`` for a database
+that cannot be reached or written, whose ``outcome`` says whether a write may have happened. All methods are
+called from one event loop, any number of them at once, so a driver that blocks belongs on a thread; a
+cancelled call leaks nothing and leaves no half write.
 
 Promises that hold for every method:
 
 - What was written by a call that returned is seen by every later call, in any process.
-- Where the capability ``atomic_batch`` is declared, a writing call is all or nothing for every reader, and
-  what it depends on is decided inside the write (``conditional_writes``).
+- Where the capability ``atomic_batch`` is declared, a writing call is all or nothing for every reader. Where
+  it is absent, a call writes in the given order, each thread's own record after its messages; what stops it
+  midway is ``PartialWriteError``, and the same call again completes it.
+- Where ``conditional_writes`` is declared, what a write depends on is decided inside it: nobody else writes
+  between what a request's ``resolve``, ``apply`` or ``check`` is shown and what is stored.
 - ``updated_at`` of a thread that a call touches becomes ``requests.rising(request.now, its value)``, once a
   call.
 - A record comes back exactly as it was written, but for ``tokens``, which may be left out, and

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from datetime import datetime
+from itertools import count
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -16,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from . import arguments as check
 from ._background import Run, background
 from .capabilities import Capabilities
+from .errors import StorageError
 from .filters import Where
 from .models import (
     Actor,
@@ -756,15 +758,24 @@ class SyncStore:
 
 
 def pages(fetch: Callable[[str | None], Page[Item]], per_page: object) -> Generator[Item, None, None]:
-    """Every item of a query, page after page; *fetch* gets the cursor."""
+    """Every item of a query, page after page; *fetch* gets the cursor.
+
+    Raises:
+        StorageError: The adapter's pages go in a circle.
+    """
     check.integer(per_page, "per_page", least=1, most=check.ROWS_MAX - 1)
     cursor: str | None = None
-    while True:
+    kept: str | None = None
+    for turn in count(1):
         page = fetch(cursor)
         yield from page.items
         cursor = page.next_cursor
         if cursor is None:
             return
+        if cursor == kept:
+            raise StorageError("the adapter goes in a circle: a page ends where a page before it did")
+        if turn & turn - 1 == 0:
+            kept = cursor
 
 
 def open(url: str, *, migrate: bool = True) -> SyncStore:

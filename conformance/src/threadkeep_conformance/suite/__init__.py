@@ -6,9 +6,11 @@ from . import (
     archive,
     batches,
     capabilities,
+    changes,
     clones,
     concurrency,
     content,
+    cursors,
     errors,
     explain,
     faults,
@@ -19,9 +21,11 @@ from . import (
     merges,
     messages,
     model,
+    operators,
     pagination,
     pushdown,
     resources,
+    strings,
     tenancy,
     threads,
     times,
@@ -30,9 +34,11 @@ from . import (
 from .archive import *  # noqa: F403  (the area's classes)
 from .batches import *  # noqa: F403  (the area's classes)
 from .capabilities import *  # noqa: F403  (the area's classes)
+from .changes import *  # noqa: F403  (the area's classes)
 from .clones import *  # noqa: F403  (the area's classes)
 from .concurrency import *  # noqa: F403  (the area's classes)
 from .content import *  # noqa: F403  (the area's classes)
+from .cursors import *  # noqa: F403  (the area's classes)
 from .errors import *  # noqa: F403  (the area's classes)
 from .explain import *  # noqa: F403  (the area's classes)
 from .faults import *  # noqa: F403  (the area's classes)
@@ -43,9 +49,11 @@ from .lifecycle import *  # noqa: F403  (the area's classes)
 from .merges import *  # noqa: F403  (the area's classes)
 from .messages import *  # noqa: F403  (the area's classes)
 from .model import *  # noqa: F403  (the area's classes)
+from .operators import *  # noqa: F403  (the area's classes)
 from .pagination import *  # noqa: F403  (the area's classes)
 from .pushdown import *  # noqa: F403  (the area's classes)
 from .resources import *  # noqa: F403  (the area's classes)
+from .strings import *  # noqa: F403  (the area's classes)
 from .tenancy import *  # noqa: F403  (the area's classes)
 from .threads import *  # noqa: F403  (the area's classes)
 from .times import *  # noqa: F403  (the area's classes)
@@ -55,9 +63,11 @@ _AREAS = (
     archive,
     batches,
     capabilities,
+    changes,
     clones,
     concurrency,
     content,
+    cursors,
     errors,
     explain,
     faults,
@@ -68,9 +78,11 @@ _AREAS = (
     merges,
     messages,
     model,
+    operators,
     pagination,
     pushdown,
     resources,
+    strings,
     tenancy,
     threads,
     times,

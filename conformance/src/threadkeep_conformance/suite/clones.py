@@ -56,6 +56,26 @@ class TestClone(AdapterSuite):
         assert [c.seq for c in copies] == list(range(copies[0].seq, copies[0].seq + 12))
         assert await listed(store, "thread-1") == source
 
+    @case("clones.backdated", "4.9.copy", "4.9.limit")
+    async def test_a_clone_follows_the_order_of_time_not_of_arrival(self, store: Store) -> None:
+        """Of messages that were saved newest first, id_map, seq, lastMessageId and message_limit follow
+        their times.
+        """
+        await store.create_thread("user-1", thread_id="thread-1")
+        names = ["oldest", "older", "newer", "newest"]
+        for index in reversed(range(4)):
+            await add(store, "thread-1", names[index], created_at=at(index))
+
+        whole = await store.clone_thread("thread-1", return_messages=True)
+        newest = await store.clone_thread("thread-1", message_limit=2)
+
+        copies = await listed(store, whole.thread.id)
+        assert list(whole.id_map.items()) == list(zip(names, ids(copies), strict=True))
+        assert whole.messages == copies
+        assert [copy.seq for copy in copies] == list(range(copies[0].seq, copies[0].seq + 4))
+        assert whole.thread.metadata["clone"]["lastMessageId"] == "newest"
+        assert list(newest.id_map) == ["newer", "newest"]
+
     @case("clones.seq_is_new", "4.9.copy", "4.5.seq")
     async def test_what_is_saved_after_a_clone_comes_after_it(self, store: Store) -> None:
         """A message of the same time saved to a clone afterwards comes last: copies took seq values of

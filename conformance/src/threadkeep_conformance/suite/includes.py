@@ -11,7 +11,7 @@ from threadkeep.models import Order
 
 from ..cases import case
 from .base import AdapterSuite
-from .samples import NOON, ONE_MICROSECOND, add, at, filled_thread, ids
+from .samples import NOON, ONE_MICROSECOND, add, at, filled_thread, ids, pages, walk_messages
 
 __all__ = ["TestDates", "TestIncludes", "TestScope"]
 
@@ -182,20 +182,10 @@ class TestDates(AdapterSuite):
         expected = [name for pair in zip(first[3:8], second[3:8], strict=True) for name in pair]
         both: dict[Order, list[str]] = {"asc": expected, "desc": expected[::-1]}
         for order, wanted in both.items():
-            found: list[str] = []
-            cursor: str | None = None
-            while True:
-                page = await store.list_messages(
-                    ["thread-1", "thread-2"],
-                    created=TimeRange(at(3), at(7)),
-                    order=order,
-                    per_page=3,
-                    cursor=cursor,
-                )
-                found += ids(page)
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
+            dates = TimeRange(at(3), at(7))
+            found = await walk_messages(
+                store, ["thread-1", "thread-2"], created=dates, order=order, per_page=3
+            )
             assert found == wanted
 
     @case("messages.dates.invalid", "4.2.naive", "3.validate")
@@ -326,17 +316,16 @@ class TestIncludes(AdapterSuite):
         names = await filled_thread(store, 20)
         include = [Include(names[10], before=3, after=3), Include(names[0])]
         for order in ("asc", "desc"):
+            query: dict[str, Any] = {
+                "order": order,
+                "where": {"even": True},
+                "per_page": 3,
+                "with_total": True,
+            }
             cursor: str | None = None
             matched: list[str] = []
-            while True:
-                query: dict[str, Any] = {
-                    "order": order,
-                    "where": {"even": True},
-                    "per_page": 3,
-                    "with_total": True,
-                }
+            async for plain in pages(store.list_messages, "thread-1", **query):
                 page = await store.list_messages("thread-1", include=include, cursor=cursor, **query)
-                plain = await store.list_messages("thread-1", cursor=cursor, **query)
                 assert (page.total, page.has_more, page.next_cursor) == (
                     plain.total,
                     plain.has_more,
@@ -345,9 +334,7 @@ class TestIncludes(AdapterSuite):
                 assert page.matched_ids == frozenset(ids(plain)) == plain.matched_ids
                 assert set(ids(page)) == set(ids(plain)) | {*names[7:14], names[0]}
                 matched += ids(plain)
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
+                cursor = plain.next_cursor
             assert sorted(matched) == sorted(names[::2])
 
     @case("messages.include.in_order", "5.2.matched")

@@ -6,7 +6,7 @@ import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from threadkeep import ArchiveMemory, Message, NewMessage, Page, Resource, Store, Thread
 
@@ -18,16 +18,25 @@ __all__ = [
     "Contents",
     "add",
     "at",
+    "changed_at",
     "contents_of",
+    "count_of",
     "exactly",
     "filled_thread",
     "ids",
     "line_of",
+    "pages",
     "raised",
     "same_json",
+    "tied_threads",
     "unchanged",
     "walk_messages",
+    "walk_threads",
 ]
+
+Item = TypeVar("Item")
+
+_PAGES_MAX = 1000  # no case has half as many
 
 NOON = datetime(2024, 2, 29, 12, 0, 0, 123456, UTC)
 ONE_MICROSECOND = timedelta(microseconds=1)
@@ -137,19 +146,55 @@ async def filled_thread(
     return names
 
 
-async def walk_messages(store: Store, threads: str | Sequence[str] | None, **query: Any) -> list[str]:
-    """The ids of a whole cursor walk, in the order they came; a walk that goes in a circle fails."""
-    found: list[str] = []
+async def tied_threads(store: Store, count: int) -> list[str]:
+    """So many threads of one resource at one time, and their ids in order."""
+    names = [f"t{index:03}" for index in range(count)]
+    for name in reversed(names):
+        await store.create_thread("user-1", thread_id=name, metadata={"k": 1}, created_at=NOON)
+    return names
+
+
+async def count_of(store: Store, thread_id: str = "t") -> int:
+    """The thread's message_count."""
+    thread = await store.get_thread(thread_id)
+    assert thread is not None
+    return thread.message_count
+
+
+async def changed_at(store: Store, thread_id: str = "t") -> datetime:
+    """The thread's updated_at."""
+    thread = await store.get_thread(thread_id)
+    assert thread is not None
+    return thread.updated_at
+
+
+async def pages(
+    method: Callable[..., Awaitable[Page[Item]]], *args: Any, cursor: str | None = None, **query: Any
+) -> AsyncGenerator[Page[Item], None]:
+    """The pages of a cursor walk, from a cursor on; a walk that does not end fails.
+
+    No time limit would end it: a store in memory never lets the event loop take its turn.
+    """
     seen: set[str] = set()
-    cursor: str | None = None
     while True:
-        page = await store.list_messages(threads, cursor=cursor, **query)
-        found += ids(page)
+        page = await method(*args, cursor=cursor, **query)
+        yield page
         cursor = page.next_cursor
         if cursor is None:
-            return found
+            return
         assert cursor not in seen, "a page ends with the cursor of a page before it: the walk never ends"
         seen.add(cursor)
+        assert len(seen) < _PAGES_MAX, f"after {_PAGES_MAX} pages the walk has not ended"
+
+
+async def walk_messages(store: Store, threads: str | Sequence[str] | None, **query: Any) -> list[str]:
+    """The ids of a whole cursor walk, in the order they came."""
+    return [name async for page in pages(store.list_messages, threads, **query) for name in ids(page)]
+
+
+async def walk_threads(store: Store, **query: Any) -> list[str]:
+    """The ids of a cursor walk over threads, in the order they came."""
+    return [name async for page in pages(store.list_threads, **query) for name in ids(page)]
 
 
 def same_json(left: Any, right: Any) -> bool:

@@ -26,11 +26,14 @@ async def two_tenants(store: Store) -> tuple[list[str], list[str]]:
     return mine, theirs
 
 
-async def refused(store: Store, call: Callable[[], Awaitable[object]]) -> None:
-    """Assert that a call is OwnershipError and writes nothing."""
+async def refused(
+    store: Store, call: Callable[[], Awaitable[object]], kind: str = "thread", identifier: str = "thread-2"
+) -> None:
+    """Assert that a call writes nothing and is OwnershipError, which names what is another's."""
     async with unchanged(store):
-        with pytest.raises(OwnershipError):
+        with pytest.raises(OwnershipError) as refusal:
             await call()
+    assert (refusal.value.kind, refusal.value.identifier) == (kind, identifier)
 
 
 class TestTenancy(AdapterSuite):
@@ -103,15 +106,16 @@ class TestTenancy(AdapterSuite):
             MessageUpdate(theirs[0], role="x"),
         ]
 
-        await refused(store, lambda: store.update_messages(updates, resource_id=MINE))
+        await refused(store, lambda: store.update_messages(updates, resource_id=MINE), "message", theirs[0])
         assert ids(await store.update_messages(updates[:2], resource_id=MINE)) == [mine[0]]
 
     @case("tenancy.delete_messages", "5.3.writes")
     async def test_delete_messages_of_another_resource_is_refused(self, store: Store) -> None:
         """delete_messages within a scope deletes all or, where one is another's, none."""
         mine, theirs = await two_tenants(store)
+        both = [mine[0], theirs[0]]
 
-        await refused(store, lambda: store.delete_messages([mine[0], theirs[0]], resource_id=MINE))
+        await refused(store, lambda: store.delete_messages(both, resource_id=MINE), "message", theirs[0])
         assert await store.delete_messages([mine[0], "unknown"], resource_id=MINE) == 1
 
     @case("tenancy.update_thread", "5.3.writes")
@@ -143,7 +147,7 @@ class TestTenancy(AdapterSuite):
         await store.create_thread(THEIRS, thread_id="empty")
 
         await refused(store, lambda: store.clear_thread("thread-2", resource_id=MINE))
-        await refused(store, lambda: store.clear_thread("empty", resource_id=MINE))
+        await refused(store, lambda: store.clear_thread("empty", resource_id=MINE), identifier="empty")
         assert await store.clear_thread("thread-1", resource_id=MINE) == 3
 
     @case("tenancy.transfer_thread", "5.3.writes")

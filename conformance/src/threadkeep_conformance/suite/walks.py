@@ -15,7 +15,7 @@ from ..databases import Database
 from ..plans import Ask, Plan, act, ask
 from ..races import Racers, is_one_process, race_stores
 from .racing import RacingSuite
-from .samples import at
+from .samples import at, pages
 
 __all__ = ["TestWalks"]
 
@@ -133,15 +133,12 @@ class TestWalks(RacingSuite):
 
 async def _walked(store: Store, walk: Walk, between: Callable[[], Any]) -> list[Any]:
     found: list[Any] = []
-    cursor: str | None = None
-    while True:
-        page = await getattr(store, walk.method)(**walk.query, per_page=_PER_PAGE, cursor=cursor)
+    async for page in pages(getattr(store, walk.method), **walk.query, per_page=_PER_PAGE):
         found += page.items
-        cursor = page.next_cursor
-        if cursor is None:
-            return found
-        for _ in range(3):
-            await between()
+        if page.has_more:
+            for _ in range(3):
+                await between()
+    return found
 
 
 def _signed(moment: datetime, query: dict[str, Any]) -> float:

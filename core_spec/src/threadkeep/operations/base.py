@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from itertools import count
 from typing import TypeVar
 
 from .. import arguments as check
 from ..adapter import StorageAdapter
 from ..capabilities import Capabilities, Capability
 from ..cursors import encode_cursor
-from ..errors import StoreClosedError, UnsupportedCapabilityError, WrongLoopError
+from ..errors import StorageError, StoreClosedError, UnsupportedCapabilityError, WrongLoopError
 from ..filters import Condition, Operator
 from ..models import Page
 from ..records import MemoryRecord, MessageRecord, ResourceRecord, ThreadRecord
@@ -96,13 +97,22 @@ def page_of(
 async def pages(
     fetch: Callable[[str | None], Awaitable[Page[Item]]], per_page: object
 ) -> AsyncGenerator[Item, None]:
-    """Every item of a query, page after page; *fetch* gets the cursor."""
+    """Every item of a query, page after page; *fetch* gets the cursor.
+
+    Raises:
+        StorageError: The adapter's pages go in a circle.
+    """
     check.integer(per_page, "per_page", least=1, most=check.ROWS_MAX - 1)
     cursor: str | None = None
-    while True:
+    kept: str | None = None
+    for turn in count(1):
         page = await fetch(cursor)
         for item in page.items:
             yield item
         cursor = page.next_cursor
         if cursor is None:
             return
+        if cursor == kept:
+            raise StorageError("the adapter goes in a circle: a page ends where a page before it did")
+        if turn & (turn - 1) == 0:  # a power of two: one cursor kept is enough to notice a circle of any size
+            kept = cursor
