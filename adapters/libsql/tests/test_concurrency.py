@@ -304,3 +304,21 @@ class TestEventLoop:
 
         await write
         assert await sizes(store) == {"one": BATCH}
+
+
+async def test_a_cancelled_call_stops_waiting_for_the_lock_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    async with threadkeep.open(f"libsql://{path}?busy_timeout_s=600") as store:
+        await store.create_thread("user-1", thread_id="t")
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        call = asyncio.ensure_future(store.create_thread("user-1", thread_id="late"))
+        await asyncio.wait({call}, timeout=0.2)
+
+        call.cancel()
+        # Closing waits for the writer's thread: the call would hold it for ten minutes.
+    other.execute("COMMIT")
+    other.close()
+
+    async with threadkeep.open(f"libsql://{path}") as store:
+        assert await store.get_thread("late") is None

@@ -243,6 +243,31 @@ def test_a_bad_line_far_down_leaves_the_batches_before_it(database: Database, in
     assert [message.id for message in kept] == [f"m{i}" for i in range(5999)]
 
 
+def test_of_two_bad_lines_the_earlier_is_named_though_its_batch_was_still_being_written(
+    database: Database, invoke: Invoke
+) -> None:
+    lines = [_thread_line("t"), *[_message_line(f"m{i}", seq=i) for i in range(7000)]]
+    lines[1500] = _message_line("lost", "nowhere")
+    lines[6500] = "not JSON"
+
+    result = invoke("import", database.url, "-", stdin="\n".join(lines))
+
+    assert "line 1501" in result.stderr
+    assert "nowhere" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "line", ['"\\ud800"', '{"kind":"\\ud800"}', '{"kind":"thread","id":"a","\\ud800":1}']
+)
+def test_a_lone_surrogate_where_only_text_may_be_is_a_bad_line(
+    database: Database, invoke: Invoke, line: str
+) -> None:
+    result = invoke("import", database.url, "-", stdin=f"{_thread_line('t')}\n{line}\n")
+
+    assert result.exit_code == 2
+    assert result.stderr.startswith("threadkeep: line 2: ")
+
+
 def _exported(invoke: Invoke, url: str) -> str:
     return invoke("export", url, "-").stdout
 

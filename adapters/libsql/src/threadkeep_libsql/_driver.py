@@ -105,15 +105,17 @@ _BY_CODE: dict[int, type[DriverError]] = {
 }
 
 
-def _translated(exc: sqlite3.Error | OverflowError) -> DriverError:
+def _translated(exc: sqlite3.Error | OverflowError | UnicodeDecodeError) -> DriverError:
     # Python's own errors have no code, and most of them no class of their own.
     code, text = getattr(exc, "sqlite_errorcode", None), str(exc)
     if isinstance(exc, sqlite3.ProgrammingError) and "closed database" in text:
         return Closed(text)
     if isinstance(exc, sqlite3.DataError) or (isinstance(exc, OverflowError) and "INT_MAX" in text):
         return TooBig(text)
-    if text.startswith("Could not decode to UTF-8"):
+    if isinstance(exc, UnicodeDecodeError) or text.startswith("Could not decode to UTF-8"):
         return Corrupt("a stored text is not UTF-8")
+    if text == "malformed JSON":
+        return Corrupt("a stored text is not JSON")
     return _BY_CODE.get(code & 0xFF if code is not None else -1, DriverError)(text)
 
 
@@ -126,6 +128,9 @@ class Connection:
             of the process; the file stays whole in both.
         busy_timeout_s: How long to wait for another writer before ``Busy``.
 
+    Attributes:
+        is_abandoned: Whether nobody waits for the call any more: then neither does it wait for a lock.
+
     Raises:
         CannotOpen: There is no such folder, or it cannot be written.
         NotADatabase: The file is something else.
@@ -134,6 +139,7 @@ class Connection:
 
     def __init__(self, path: str, *, durability: Literal["full", "relaxed"], busy_timeout_s: float) -> None:
         self._busy_timeout_s = busy_timeout_s
+        self.is_abandoned: Callable[[], bool] = lambda: False
         try:
             # The engine's own wait is off: it grows to 100 ms a turn, which starves some of many writers.
             self._raw = sqlite3.connect(
@@ -179,14 +185,14 @@ class Connection:
         """How many rows a statement inserted, updated or deleted. Inside a transaction only."""
         try:
             return self._raw.execute(sql, parameters).rowcount
-        except (sqlite3.Error, OverflowError) as exc:
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as exc:
             raise _translated(exc) from exc
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
         """Run a statement once for each row. Inside a transaction only."""
         try:
             self._raw.executemany(sql, rows)
-        except (sqlite3.Error, OverflowError) as exc:
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as exc:
             raise _translated(exc) from exc
 
     def script(self, sql: str) -> None:
@@ -235,7 +241,7 @@ class Connection:
     def _call(self, sql: str, parameters: Sequence[Value]) -> list[tuple[Any, ...]]:
         try:
             return self._raw.execute(sql, parameters).fetchall()
-        except (sqlite3.Error, OverflowError) as exc:
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as exc:
             raise _translated(exc) from exc
 
     def _patiently(self, call: Callable[[], Result]) -> Result:
@@ -247,6 +253,8 @@ class Connection:
         wait_s = _FIRST_WAIT_S
         while True:
             time.sleep(wait_s * random.uniform(0.5, 1.5))
+            if self.is_abandoned():
+                raise Busy("nobody waits for the answer any more")
             try:
                 return call()
             except Busy:

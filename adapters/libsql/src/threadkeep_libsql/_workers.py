@@ -14,11 +14,15 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from threadkeep.errors import UnavailableError
+
 __all__ = ["Workers"]
 
 Result = TypeVar("Result")
 
-_Job = tuple[asyncio.Future[Any], Callable[[], object]]
+_Call = Callable[[Callable[[], bool]], Result]
+"""What is run: it is given a function that tells whether its caller was cancelled."""
+_Job = tuple[asyncio.Future[Any], _Call[Any]]
 
 
 class Workers:
@@ -41,34 +45,45 @@ class Workers:
         self._waiting: deque[_Job] = deque()
         self._stopping = False
 
-    async def run(self, call: Callable[[], Result]) -> Result:
+    async def run(self, call: _Call[Result]) -> Result:
         """The result of a call on one of the threads; calls that find none free are made in their order.
 
-        Cancelled before it has begun, the call is never made; later, it runs to its end there.
+        Cancelled before it has begun, the call is never made; later, it is told so and runs to its end there.
+
+        Raises:
+            UnavailableError: The system has no thread to give. The call was not and will not be made.
+            RuntimeError: The threads were stopped.
         """
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         with self._lock:
+            if self._stopping:
+                raise RuntimeError("the threads were stopped")
             if self._free:
                 self._free.pop().put((future, call))
             else:
-                self._waiting.append((future, call))
                 if len(self._threads) < self._count:
                     self._start()
+                self._waiting.append((future, call))
         return await future
 
     def _start(self) -> None:
         name = f"{self._name}-{len(self._threads)}"
         # A daemon: a store that nobody closed must not keep the interpreter from ending.
         thread = threading.Thread(target=self._serve, name=name, daemon=True)
-        thread.start()
-        self._threads.append(thread)
+        try:
+            thread.start()  # it sees what waits once the lock is free
+        except RuntimeError as exc:  # the system has none to give: those that there are will do
+            if not self._threads:
+                raise UnavailableError(f"no thread can be started: {exc}") from exc
+        else:
+            self._threads.append(thread)
 
     def stop(self) -> None:
         """Let the calls that wait be made and the threads end; blocks until they have."""
         with self._lock:
             self._stopping = True
-            for jobs in self._free:
-                jobs.put(None)
+            while self._free:
+                self._free.pop().put(None)
         for thread in self._threads:
             thread.join()
 
@@ -80,7 +95,7 @@ class Workers:
             if future.cancelled():
                 job = self._following(own) or own.get()
                 continue
-            result, error = _outcome(call)
+            result, error = _outcome(call, future.cancelled)
             # Before the answer: a caller who goes on at once finds this thread free, not a colder one.
             following = self._following(own)
             with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits for the answer
@@ -100,9 +115,13 @@ class Workers:
         return None
 
 
-def _outcome(call: Callable[[], object]) -> tuple[object, BaseException | None]:
+def _outcome(call: _Call[object], is_abandoned: Callable[[], bool]) -> tuple[object, BaseException | None]:
     try:
-        return call(), None
+        return call(is_abandoned), None
+    except StopIteration as exc:  # which no future takes
+        error = RuntimeError("a call ended with StopIteration")
+        error.__cause__ = exc
+        return None, error
     except BaseException as exc:  # noqa: BLE001  (whatever it is, it belongs to the caller)
         return None, exc
 

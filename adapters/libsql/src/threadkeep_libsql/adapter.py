@@ -121,13 +121,15 @@ class LibsqlAdapter(StorageAdapter):
     def _in_thread(
         self, workers: Workers, call: Callable[[Connection], Result], *, writing: bool
     ) -> Awaitable[Result]:
-        def run() -> Result:
+        def run(is_abandoned: Callable[[], bool]) -> Result:
             try:
-                return call(self._connection())
+                connection = self._connection()
+                connection.is_abandoned = is_abandoned
+                return call(connection)
             except DriverError as exc:
                 raise contract_error(exc, self._path, writing=writing) from exc
 
-        # A cancelled call that has begun runs to its end there, so it is applied whole or not at all.
+        # A cancelled call that has the lock runs to its end there, so it is applied whole or not at all.
         return workers.run(run)
 
     def _write(self, call: Callable[[Connection], Result]) -> Awaitable[Result]:

@@ -108,7 +108,16 @@ async def _written(
     """
     flying: deque[tuple[list[Entry], asyncio.Task[list[tuple[bool, Thread]]]]] = deque()
     try:
-        for batch in batches:
+        waiting = iter(batches)
+        while True:
+            try:
+                batch = next(waiting, None)
+            except BadInputError:
+                while flying:  # what was wrong before this line is said first
+                    yield await _landed(store, flying)
+                raise
+            if batch is None:
+                break
             ahead = 1 if _is_of_messages(batch) else 0
             while len(flying) > ahead:
                 yield await _landed(store, flying)
@@ -119,6 +128,10 @@ async def _written(
                 yield await _landed(store, flying)
         while flying:
             yield await _landed(store, flying)
+    except asyncio.CancelledError:
+        for _, task in flying:
+            task.cancel()  # one that waits for another writer's lock need not go on waiting
+        raise
     finally:
         await asyncio.gather(*[task for _, task in flying], return_exceptions=True)
 

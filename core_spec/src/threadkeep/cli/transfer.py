@@ -58,8 +58,9 @@ def import_(url: str, file: Path, *, format_name: str, resource: str, as_json: b
     """Import FILE (- is standard input); run it again after an interruption.
 
     Formats: threadkeep, what `export` writes; chat, lines of {"messages": [{"role", "content"}, ...]};
-    chatgpt, the conversations.json of a ChatGPT data export. A bad line is named by its number, and nothing
-    of its batch of 1,000 is kept.
+    chatgpt, the conversations.json of a ChatGPT data export. A bad line is named by its number. Nothing of
+    its batch is kept (1,000 entries, 5,000 where all are messages); what stands before it is, and where what
+    is stored refused it, the next batch of messages may be.
     """
     with _opened(file) as (stream, size), progress("importing", size) as advance:
         found = entries(Source(stream, advance), format_name, resource)

@@ -74,3 +74,5 @@ def _slowly(line: bytes, place: str) -> _Line:
         return msgspec.convert(found, _Line)
     except msgspec.MsgspecError as exc:
         raise BadInputError(place, str(exc)) from exc
+    except UnicodeEncodeError as exc:  # outside of content, a lone surrogate is no text
+        raise BadInputError(place, "a lone surrogate where only text may be") from exc
