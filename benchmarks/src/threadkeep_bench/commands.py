@@ -10,63 +10,97 @@ from rich import box
 from rich.table import Table
 from uuid_utils import uuid7
 
-from . import workload
-from .cases import pushdown
+from .cases import operations, pushdown
 from .environment import environment
 from .options import in_words
 from .result import Change, Result, changes, read, write
-from .tables import console, print_machine, print_noise
+from .tables import console, print_end, print_machine, print_result
 
-__all__ = ["run_compare", "run_pushdown"]
+__all__ = ["run_compare", "run_operations", "run_pushdown"]
 
 _CALLS = 10
 
 
 def run_pushdown(urls: Sequence[str], sizes: Sequence[int], rounds: int, out: Path | None) -> None:
-    """Measure the filtered page, print it, and write ``result.json`` into *out*."""
+    """Measure the filtered page, print it, and write what was found into *out*."""
     found = environment()
-    run_id = uuid7().hex[-12:]
-    cases, figures = pushdown.run(urls, sizes, rounds=rounds, calls=_CALLS, run_id=run_id)
+    cases, figures, targets = pushdown.run(urls, sizes, rounds=rounds, calls=_CALLS, run_id=_run_id())
     result = Result(
         benchmark="pushdown",
         environment=found,
         settings={"messages": ",".join(map(in_words, sizes)), "rounds": rounds, "calls_per_round": _CALLS},
         cases=cases,
         figures=figures,
-        targets=[],
+        targets=targets,
     )
     print_machine(result.environment)
-    console().print(_table(result, sizes))
-    print_noise(result.cases)
+    console().print(_table(result))
+    print_end(result)
     _write(result, out)
 
 
-def _table(result: Result, sizes: Sequence[int]) -> Table:
-    table = Table(
-        title="The newest 20 of one thread that match a filter", title_justify="left", box=box.SIMPLE_HEAD
+def run_operations(urls: Sequence[str], count: int, *, bulk: int, rounds: int, out: Path | None) -> None:
+    """Measure every operation, print it, and write what was found into *out*."""
+    found = environment()
+    heavy = max(3, rounds // 5)
+    cases, targets = operations.run(urls, count, bulk, rounds=rounds, heavy_rounds=heavy, run_id=_run_id())
+    result = Result(
+        benchmark="operations",
+        environment=found,
+        settings={
+            "messages": in_words(count),
+            "cloned and imported": bulk,
+            "rounds": rounds,
+            "rounds of clone and import": heavy,
+        },
+        cases=cases,
+        figures={},
+        targets=targets,
     )
-    for name in ("backend", "messages", "filter matches"):
+    print_result(result)
+    _write(result, out)
+
+
+def _run_id() -> str:
+    return uuid7().hex[-12:]
+
+
+def _table(result: Result) -> Table:
+    title = f"The newest {pushdown.PAGE} of one thread that match a filter"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for name in ("backend", "filter matches", "messages"):
         table.add_column(name)
-    for name in ("pushed down p50", "p95", "p99 us", "by hand p50", "ratio", "in Python p50", "times faster"):
+    columns = (
+        "pushed down p50",
+        "p95",
+        "p99 us",
+        "rows read",
+        "by hand p50",
+        "ratio",
+        "in Python p50",
+        "faster",
+    )
+    for name in columns:
         table.add_column(name, justify="right")
-    cases = {case.name: case for case in result.cases}
-    for backend in dict.fromkeys(name.rpartition("/")[2] for name in cases):
-        for share in workload.SHARES.values():
-            for count in sizes:
-                case = cases[pushdown.case_name(share, count, backend)]
-                own, python = case.figures["pushed down"], case.figures["in Python"]
-                floor, ratio = case.figures.get("floor"), case.ratios.get("pushed down")
-                table.add_row(
-                    *(backend, in_words(count), f"{share:.2%}"),
-                    *(f"{value:,.0f}" for value in (own.p50_us, own.p95_us, own.p99_us)),
-                    f"{floor.p50_us:,.0f}" if floor else "n/a",
-                    f"{ratio.median:.2f}" if ratio else "n/a",
-                    f"{python.p50_us:,.0f}",
-                    f"{python.p50_us / own.p50_us:,.0f}",
-                )
-            exponent = result.figures.get(f"filtered_page/{share:.2%}/{backend}/pushed down growth_exponent")
-            if exponent is not None:
-                table.add_row("", "growth", f"size^{exponent:.2f}", end_section=True)
+    cases = [case for case in result.cases if "share" in case.labels]
+    cases.sort(key=lambda case: (case.labels["backend"], case.labels["share"], case.labels["messages"]))
+    for number, case in enumerate(cases):
+        own, python = case.figures[pushdown.PUSHED], case.figures[pushdown.PYTHON]
+        floor, ratio = case.figures.get("floor"), case.ratios.get(pushdown.PUSHED)
+        backend, share = str(case.labels["backend"]), f"{float(case.labels['share']):.2%}"
+        table.add_row(
+            *(backend, share, in_words(int(case.labels["messages"]))),
+            *(f"{value:,.0f}" for value in (own.p50_us, own.p95_us, own.p99_us)),
+            f"{case.counts['rows_transferred']:,.0f}" if "rows_transferred" in case.counts else "",
+            f"{floor.p50_us:,.0f}" if floor else "n/a",
+            f"{ratio.median:.2f}" if ratio else "n/a",
+            f"{python.p50_us:,.0f}",
+            f"{case.counts['times_faster_than_python']:,.0f} x",
+        )
+        is_last = number + 1 == len(cases) or cases[number + 1].labels["share"] != case.labels["share"]
+        exponent = result.figures.get(f"filtered_page/{share}/{backend}/{pushdown.PUSHED} growth_exponent")
+        if is_last and exponent is not None:
+            table.add_row("", "growth", f"size^{exponent:.2f}", end_section=True)
     return table
 
 

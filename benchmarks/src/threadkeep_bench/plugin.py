@@ -12,38 +12,63 @@ from .options import counts
 
 __all__ = ["bench", "threadkeep_register_commands"]
 
+_urls = click.argument("urls", metavar="[URL]...", nargs=-1)
 _out = click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="A folder for result.json; made if missing.",
+    help="A folder for result.json and report.html; made if missing.",
 )
+_rounds = click.option("--rounds", type=click.IntRange(min=3), default=25, show_default=True)
 
 
 @click.group()
 def bench() -> None:
-    """Measure backends: what each pushes down, and how close it is to its driver."""
+    """Measure backends: what each pushes down, and how close it is to its driver.
+
+    A URL may be the name of a backend: libsql (the default) is a temporary file, postgres a server that is
+    started for the run. On a given database, all that was stored is deleted at the end.
+    """
 
 
 @bench.command()
-@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@_urls
 @click.option(
     "--messages", callback=counts, default="10k,100k", show_default=True, help="Sizes of the thread."
 )
-@click.option("--rounds", type=click.IntRange(min=3), default=25, show_default=True)
+@_rounds
 @click.option("--quick", is_flag=True, help="2k and 10k messages, few rounds: under 15 seconds.")
 @_out
 def pushdown(
     urls: tuple[str, ...], messages: list[int], rounds: int, *, quick: bool, out: Path | None
 ) -> None:
-    """Filter in the database, in Python, and by hand, on the same data.
-
-    Stores messages under a resource of its own in each database, and deletes them at the end.
-    """
+    """Filter in the database, in Python, and by hand, on the same data."""
     from .commands import run_pushdown
 
     if quick:
         messages, rounds = [2_000, 10_000], 8
-    run_pushdown(urls, messages, rounds, out)
+    run_pushdown(urls or ("libsql",), messages, rounds, out)
+
+
+@bench.command()
+@_urls
+@click.option("--messages", callback=counts, default="20k", show_default=True, help="Length of the thread.")
+@_rounds
+@click.option("--quick", is_flag=True, help="11k messages, few rounds: under 15 seconds.")
+@_out
+def operations(
+    urls: tuple[str, ...], messages: list[int], rounds: int, *, quick: bool, out: Path | None
+) -> None:
+    """Every operation next to hand-written code on the same database."""
+    from .commands import run_operations
+
+    if quick:
+        messages, rounds = [11_000], 5
+    if len(messages) != 1 or messages[0] < 11_000:
+        raise click.BadParameter(
+            "one length of at least 11k, so that there is a page 500", param_hint="--messages"
+        )
+    bulk = 2_000 if quick else 10_000
+    run_operations(urls or ("libsql",), messages[0], bulk=bulk, rounds=rounds, out=out)
 
 
 @bench.command()
