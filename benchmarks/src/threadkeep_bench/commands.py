@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import msgspec
 from rich import box
 from rich.table import Table
 from uuid_utils import uuid7
 
-from .cases import operations, pushdown
+from .cases import operations, peers, pushdown
 from .environment import environment
 from .options import in_words
 from .result import Change, Result, changes, read, write
+from .rounds import Measured
 from .tables import console, print_end, print_machine, print_result
+from .workers import contestants, home, prepare
 
-__all__ = ["run_compare", "run_operations", "run_pushdown"]
+__all__ = ["run_compare", "run_operations", "run_peers", "run_pushdown"]
 
 _CALLS = 10
 
@@ -59,6 +63,70 @@ def run_operations(urls: Sequence[str], count: int, *, bulk: int, rounds: int, o
     )
     print_result(result)
     _write(result, out)
+
+
+def run_peers(
+    backend: str, only: Sequence[str], count: int, *, url: str | None, rounds: int, out: Path | None
+) -> None:
+    """Measure the peers, print it, and write what was found into *out*."""
+    found = environment()
+    everybody = contestants(backend)
+    unknown = [name for name in only if name not in {each.name for each in everybody}]
+    if unknown:
+        names = ", ".join(each.name for each in everybody if each.peer)
+        raise click.UsageError(f"nobody is called {unknown[0]!r} on {backend}; there are: {names}")
+    taking_part = [each for each in everybody if not only or each.name in only or each.name == peers.BASE]
+    folder = home()
+    if any(each.peer for each in taking_part):
+        click.echo("installing the peers, if they are not yet", err=True)
+        asyncio.run(prepare(folder))
+    heavy = max(3, rounds // 5)
+    cases, versions, settings, targets = peers.run(
+        backend, taking_part, folder, count, url=url, rounds=rounds, heavy_rounds=heavy
+    )
+    result = Result(
+        benchmark="peers",
+        environment=msgspec.structs.replace(found, versions={**found.versions, **versions}),
+        settings={
+            "backend": backend,
+            "messages": in_words(count),
+            "rounds": rounds,
+            "rounds of clone": heavy,
+            **settings,
+        },
+        cases=cases,
+        figures={},
+        targets=targets,
+    )
+    print_machine(result.environment)
+    console().print(_peers_table(result))
+    print_end(result)
+    _write(result, out)
+
+
+def _peers_table(result: Result) -> Table:
+    names = list(dict.fromkeys(name for case in result.cases for name in (*case.figures, *case.absent)))
+    names.remove("spin")
+    title = "Median microseconds, and times threadkeep's"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("operation")
+    for name in names:
+        table.add_column(name, justify="right")
+    for case in result.cases:
+        if "operation" in case.labels:
+            table.add_row(str(case.labels["operation"]), *[_cell(case, name) for name in names])
+    for case in result.cases:
+        for name, reason in case.absent.items():
+            if reason != peers.NOT_OFFERED:
+                table.caption = f"{table.caption or ''}{case.name}: {name} {reason}\n"
+    return table
+
+
+def _cell(case: Measured, name: str) -> str:
+    if name in case.absent:
+        return "n/a" if case.absent[name] == peers.NOT_OFFERED else "[red]wrong[/]"
+    ratio = case.ratios.get(name)
+    return f"{case.figures[name].p50_us:,.0f}" + (f" {ratio.median:.1f}x" if ratio else "")
 
 
 def _run_id() -> str:

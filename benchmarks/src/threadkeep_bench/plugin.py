@@ -72,6 +72,39 @@ def operations(
 
 
 @bench.command()
+@click.option(
+    "--backend", type=click.Choice(["libsql", "postgres", "mongo"]), default="libsql", show_default=True
+)
+@click.option("--url", help="A PostgreSQL server to create databases on; without it one is started.")
+@click.option("--only", multiple=True, help="Who takes part besides threadkeep, by name; else everybody.")
+@click.option("--messages", callback=counts, default="5k", show_default=True, help="Length of the thread.")
+@_rounds
+@click.option("--quick", is_flag=True, help="1k messages, few rounds.")
+@_out
+def peers(
+    backend: str,
+    url: str | None,
+    only: tuple[str, ...],
+    messages: list[int],
+    rounds: int,
+    *,
+    quick: bool,
+    out: Path | None,
+) -> None:
+    """The same work by threadkeep and by what a user would pick instead.
+
+    Installs OpenAI Agents, LangGraph, Google ADK, LangChain and Mastra beside the checkout at first: 640 MB.
+    """
+    from .commands import run_peers
+
+    if quick:
+        messages, rounds = [1_000], 5
+    if len(messages) != 1:
+        raise click.BadParameter("one length", param_hint="--messages")
+    run_peers(backend, only, messages[0], url=url, rounds=rounds, out=out)
+
+
+@bench.command()
 @click.argument("before", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("after", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def compare(before: Path, after: Path) -> None:

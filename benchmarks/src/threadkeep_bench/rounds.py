@@ -22,12 +22,38 @@ from typing import cast
 
 import msgspec
 
-__all__ = ["Case", "Figures", "Label", "Measured", "Operation", "Ratio", "figures_of", "measure", "quantile"]
+__all__ = [
+    "Case",
+    "Figures",
+    "Label",
+    "Measured",
+    "Operation",
+    "Ratio",
+    "Remote",
+    "figures_of",
+    "measure",
+    "quantile",
+]
 
 Operation = Callable[[int], Awaitable[object]] | Callable[[int], object]
 """One call, given its number so that arguments vary; a coroutine function is awaited on the runner's loop."""
 
 Label = str | int | float
+
+
+class Remote(msgspec.Struct, frozen=True):
+    """A contestant in another process, which takes the time itself.
+
+    Attributes:
+        timed: Makes the calls with these numbers, and returns the nanoseconds of each.
+    """
+
+    timed: Callable[[range], Awaitable[list[int]]]
+
+    async def __call__(self, number: int) -> None:
+        """One call, as any contestant makes it."""
+        await self.timed(range(number, number + 1))
+
 
 _NOISY = 0.15
 """Ratios whose quartiles are further apart than this part of their median are doubtful."""
@@ -149,7 +175,7 @@ def _round(
 ) -> dict[str, list[int]]:
     """The nanoseconds of each contestant's calls: those of coroutine functions in turns, then the others."""
     taken: dict[str, list[int]] = {name: [] for name in order}
-    is_async = {name: inspect.iscoroutinefunction(case.contestants[name]) for name in order}
+    is_async = {name: _is_async(case.contestants[name]) for name in order}
     first = round_ * case.calls
     blocks = [range(start, start + case.block) for start in range(first, first + case.calls, case.block)]
 
@@ -167,8 +193,15 @@ def _round(
     return taken
 
 
+def _is_async(contestant: Operation) -> bool:
+    return isinstance(contestant, Remote) or inspect.iscoroutinefunction(contestant)
+
+
 async def _awaited(case: Case, name: str, numbers: range, now: Callable[[], int]) -> list[int]:
-    call = cast("Callable[[int], Awaitable[object]]", case.contestants[name])
+    contestant = case.contestants[name]
+    if isinstance(contestant, Remote):
+        return await contestant.timed(numbers)
+    call = cast("Callable[[int], Awaitable[object]]", contestant)
     taken: list[int] = []
     for number in numbers:
         start = now()
@@ -182,7 +215,7 @@ async def _awaited(case: Case, name: str, numbers: range, now: Callable[[], int]
 def _called(
     case: Case, name: str, numbers: range, runner: asyncio.Runner, now: Callable[[], int]
 ) -> list[int]:
-    call = case.contestants[name]
+    call = cast("Callable[[int], object]", case.contestants[name])
     taken: list[int] = []
     for number in numbers:
         start = now()
