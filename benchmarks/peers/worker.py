@@ -1,8 +1,8 @@
 """One contestant in a process of its own: ``python worker.py CONTESTANT``, told what to do by lines of JSON.
 
 It measures itself; the process that started it only says whose turn it is, so that all contestants take
-turns. Nothing but the standard library is imported here: the contestants are modules beside this file, each for
-its own environment. The protocol, a line each way at a time:
+turns. Nothing but the standard library is imported here: the contestants are modules beside this file, each
+for its own environment. The protocol, a line each way at a time:
 
 - ``{"do": "open", "url": ..., "data": FILE}`` answers ``{"versions", "settings", "operations", "notes"}``
 - ``{"do": "load"}`` stores the data of the file, and answers ``{}``

@@ -12,6 +12,7 @@ from rich import box
 from rich.table import Table
 from uuid_utils import uuid7
 
+from . import report
 from .cases import operations, peers, pushdown
 from .environment import environment
 from .options import in_words
@@ -20,7 +21,7 @@ from .rounds import Measured
 from .tables import console, print_end, print_machine, print_result
 from .workers import contestants, home, prepare
 
-__all__ = ["run_compare", "run_operations", "run_peers", "run_pushdown"]
+__all__ = ["run_compare", "run_operations", "run_peers", "run_pushdown", "run_report"]
 
 _CALLS = 10
 
@@ -177,6 +178,29 @@ def _write(result: Result, out: Path | None) -> None:
         out.mkdir(parents=True, exist_ok=True)
         write(result, out / "result.json")
         click.echo(f"written: {out / 'result.json'}")
+        if not report.is_available():
+            click.echo(report.MISSING)
+            return
+        from .report.writing import write_report
+
+        write_report([result], out / "report.html")
+        click.echo(f"written: {out / 'report.html'}")
+
+
+def run_report(paths: Sequence[Path], out: Path, pictures: Path | None) -> None:
+    """Write one page of several results, and their plots as files of their own."""
+    if not report.is_available():
+        raise click.ClickException(report.MISSING)
+    from .report.writing import write_pictures, write_report
+
+    try:
+        results = [read(path) for path in paths]
+    except ValueError as exc:
+        raise click.UsageError(str(exc)) from exc
+    write_report(results, out)
+    click.echo(f"written: {out}")
+    if pictures is not None:
+        click.echo(f"written: {len(write_pictures(results, pictures))} plots into {pictures}")
 
 
 def run_compare(before: Path, after: Path) -> None:

@@ -105,6 +105,23 @@ def peers(
 
 
 @bench.command()
+@click.argument(
+    "results", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), default="report.html", show_default=True
+)
+@click.option(
+    "--pictures", type=click.Path(file_okay=False, path_type=Path), help="Also write each plot into a folder."
+)
+def report(results: tuple[Path, ...], out: Path, pictures: Path | None) -> None:
+    """Write one page with the plots of several result.json."""
+    from .commands import run_report
+
+    run_report(results, out, pictures)
+
+
+@bench.command()
 @click.argument("before", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("after", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def compare(before: Path, after: Path) -> None:

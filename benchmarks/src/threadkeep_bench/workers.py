@@ -44,7 +44,7 @@ class Contestant(msgspec.Struct, frozen=True, kw_only=True):
 _ALL = (
     Contestant(name="threadkeep", backend="libsql", code="threadkeep_store:Threadkeep", peer=False),
     Contestant(
-        name="threadkeep, no metadata index",
+        name="threadkeep, no index",
         backend="libsql",
         code="threadkeep_store:Threadkeep",
         peer=False,
@@ -57,7 +57,7 @@ _ALL = (
     Contestant(name=_MASTRA, backend="libsql", code="node"),
     Contestant(name="threadkeep", backend="postgres", code="threadkeep_store:Threadkeep", peer=False),
     Contestant(
-        name="threadkeep, no metadata index",
+        name="threadkeep, no index",
         backend="postgres",
         code="threadkeep_store:Threadkeep",
         peer=False,

@@ -29,7 +29,7 @@ from ..progress import Advance, Steps
 from ..result import Target, floor_limit
 from ..rounds import Case, Figures, Measured, figures_of, measure
 
-__all__ = ["PAGE", "PUSHED", "PYTHON", "Subject", "case_name", "long_tail", "run"]
+__all__ = ["FLOOR", "PAGE", "PUSHED", "PYTHON", "Subject", "case_name", "long_tail", "run"]
 
 PAGE = 10
 PUSHED, FLOOR, PYTHON = "pushed down", "floor", "in Python"
