@@ -1,4 +1,4 @@
-"""One contestant in a process of its own: ``python worker.py CONTESTANT``, told what to do by lines of JSON.
+"""One contestant in a process of its own: ``python worker.py MODULE:CLASS [FOLDER]``, told what to do in JSON.
 
 It measures itself; the process that started it only says whose turn it is, so that all contestants take
 turns. Nothing but the standard library is imported here: the contestants are modules beside this file, each
@@ -141,7 +141,7 @@ async def serve(kind: type[Contestant]) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # the peers' deprecations are not ours to see
-    sys.path.insert(0, str(Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).parent))
+    sys.path.extend(sys.argv[2:])
     sys.modules["worker"] = sys.modules["__main__"]
     module, _, choice = sys.argv[1].partition(":")
     asyncio.run(serve(getattr(importlib.import_module(module), choice)))

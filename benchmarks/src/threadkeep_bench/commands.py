@@ -72,6 +72,8 @@ def run_peers(
     """Measure the peers, print it, and write what was found into *out*."""
     found = environment()
     everybody = contestants(backend)
+    if not everybody:
+        raise click.UsageError(f"peers are not measured on {backend} yet")
     unknown = [name for name in only if name not in {each.name for each in everybody}]
     if unknown:
         names = ", ".join(each.name for each in everybody if each.peer)

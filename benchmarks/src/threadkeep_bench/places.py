@@ -10,8 +10,6 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from click import ClickException
-
 from .databases import address
 from .workers import Contestant
 
@@ -27,19 +25,14 @@ async def places(
     Args:
         backend: Of the contestants.
         contestants: Who.
-        url: A server whose user may create databases; None starts one. Files are temporary in any case.
-
-    Raises:
-        ClickException: Nobody is measured on this backend.
+        url: A PostgreSQL server whose user may create databases; None starts one. Files are temporary.
     """
     if backend == "libsql":
         with tempfile.TemporaryDirectory(prefix="threadkeep-bench-") as folder:
             yield [_file(Path(folder), number, each) for number, each in enumerate(contestants)]
-    elif backend == "postgres":
+    else:
         async with address(url or backend) as server, _databases(server, contestants) as urls:
             yield urls
-    else:
-        raise ClickException(f"peers are not measured on {backend} yet")
 
 
 def _file(folder: Path, number: int, contestant: Contestant) -> str:

@@ -32,6 +32,7 @@ class Contestant(msgspec.Struct, frozen=True, kw_only=True):
         code: ``module:class`` in the folder of the peers; ``node`` for the one that is not Python.
         peer: Whether it needs the peers' environment; threadkeep runs in this one.
         options: Added to its URL.
+        folder: Where its module is, if not with the others.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Contestant(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     peer: bool = True
     options: str = ""
+    folder: Path | None = None
 
 
 _ALL = (
@@ -165,6 +167,7 @@ class Worker:
         else:
             python = _python(folder) if contestant.peer else Path(sys.executable)
             command = [str(python), str(folder / "worker.py"), contestant.code]
+            command += [str(contestant.folder)] if contestant.folder else []
         process = await asyncio.create_subprocess_exec(
             *command, stdin=PIPE, stdout=PIPE, env=_environment(), limit=2**26
         )

@@ -157,6 +157,8 @@ def fault_of(operation: str, rows: list[Any], expected: list[Row]) -> str | None
     """
     if rows == [0]:
         return None
+    if not all(isinstance(row, list) for row in rows):
+        return f"does not have what was written: {rows}"
     first = 1 if operation in ("append_1", "append_100", "clone") else 0  # whether ids count
     found, wanted = ([_text(row[first:]) for row in side] for side in (rows, expected))
     if operation == "append_1":
