@@ -1,4 +1,4 @@
-"""One contestant in a process of its own: ``python worker.py MODULE:CLASS [FOLDER]``, told what to do in JSON.
+"""One contestant in a process of its own, told what to do: ``python worker.py MODULE:CLASS [FOLDER]``.
 
 It measures itself; the process that started it only says whose turn it is, so that all contestants take
 turns. Nothing but the standard library is imported here: the contestants are modules beside this file, each

@@ -2,6 +2,7 @@
 
 import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -73,7 +74,7 @@ def test_who_does_it_is_timed_all_the_same(with_a_liar: dict[str, Measured]) -> 
 
 
 def test_both_orders_are_right_and_ids_of_what_was_written_do_not_count() -> None:
-    rows = [["a", "x", {"n": 1.0}], ["b", "y", {}]]
+    rows: list[list[Any]] = [["a", "x", {"n": 1.0}], ["b", "y", {}]]
 
     assert fault_of("last_20", rows[::-1], rows) is None
     assert fault_of("last_20", [["a", "x", {"n": 1}], rows[1]], rows) is None
@@ -83,8 +84,8 @@ def test_both_orders_are_right_and_ids_of_what_was_written_do_not_count() -> Non
 
 
 def test_what_was_appended_must_be_at_an_end() -> None:
-    new = [["?", "new", {}]]
-    stored = [["1", "old", {}], ["2", "older", {}]]
+    new: list[list[Any]] = [["?", "new", {}]]
+    stored: list[list[Any]] = [["1", "old", {}], ["2", "older", {}]]
 
     assert fault_of("append_1", [["3", "new", {}], *stored], new) is None
     assert fault_of("append_1", [*stored, ["3", "new", {}]], new) is None
