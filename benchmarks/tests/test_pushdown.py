@@ -54,6 +54,17 @@ async def test_a_server_tells_how_many_rows_it_examined(postgres_url: str, tmp_p
     assert set(case.figures) == {"pushed down", "floor", "in Python"}
 
 
+def test_the_short_form_prints_a_small_table_and_nothing_else(tmp_path: Path) -> None:
+    printed = CliRunner().invoke(
+        bench, ["pushdown", f"libsql://{tmp_path}/a.db", "--brief"], catch_exceptions=False
+    )
+
+    lines = [line.split() for line in printed.stdout.splitlines() if line.strip()]
+    assert " ".join(lines[0]) == "messages that match in the database by hand in Python times faster"
+    assert [line[0] for line in lines[2:]] == ["0.01%", "0.10%", "1.00%", "10.00%", "50.00%"]
+    assert max(map(len, printed.stdout.splitlines())) <= 80
+
+
 def test_without_a_database_a_temporary_file_is_measured(tmp_path: Path) -> None:
     _run(tmp_path, sizes="1k")
 

@@ -26,8 +26,10 @@ __all__ = ["run_compare", "run_operations", "run_peers", "run_pushdown", "run_re
 _CALLS = 10
 
 
-def run_pushdown(urls: Sequence[str], sizes: Sequence[int], rounds: int, out: Path | None) -> None:
-    """Measure the filtered page, print it, and write what was found into *out*."""
+def run_pushdown(
+    urls: Sequence[str], sizes: Sequence[int], rounds: int, out: Path | None, *, brief: bool = False
+) -> None:
+    """Measure the filtered page, print it, and write what was found into *out*; *brief* prints little."""
     found = environment()
     cases, figures, targets = pushdown.run(urls, sizes, rounds=rounds, calls=_CALLS, run_id=_run_id())
     result = Result(
@@ -38,10 +40,30 @@ def run_pushdown(urls: Sequence[str], sizes: Sequence[int], rounds: int, out: Pa
         figures=figures,
         targets=targets,
     )
-    print_machine(result.environment)
-    console().print(_table(result))
-    print_end(result)
+    if brief:
+        console().print(_brief_table(result))
+    else:
+        print_machine(result.environment)
+        console().print(_table(result))
+        print_end(result)
     _write(result, out)
+
+
+def _brief_table(result: Result) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("messages that match", "in the database", "by hand", "in Python", "times faster"):
+        table.add_column(name, justify="right")
+    for case in result.cases:
+        if "share" in case.labels:
+            floor = case.figures.get(pushdown.FLOOR)
+            table.add_row(
+                f"{float(case.labels['share']):.2%} of {case.labels['messages']:,}",
+                f"{case.figures[pushdown.PUSHED].p50_us:,.0f} us",
+                f"{floor.p50_us:,.0f} us" if floor else "n/a",
+                f"{case.figures[pushdown.PYTHON].p50_us:,.0f} us",
+                f"{case.counts['times_faster_than_python']:,.0f}",
+            )
+    return table
 
 
 def run_operations(urls: Sequence[str], count: int, *, bulk: int, rounds: int, out: Path | None) -> None:

@@ -37,16 +37,17 @@ def bench() -> None:
 )
 @_rounds
 @click.option("--quick", is_flag=True, help="2k and 10k messages, few rounds: under 15 seconds.")
+@click.option("--brief", is_flag=True, help="5k messages, few rounds, a small table: a few seconds.")
 @_out
 def pushdown(
-    urls: tuple[str, ...], messages: list[int], rounds: int, *, quick: bool, out: Path | None
+    urls: tuple[str, ...], messages: list[int], rounds: int, *, quick: bool, brief: bool, out: Path | None
 ) -> None:
     """Filter in the database, in Python, and by hand, on the same data."""
     from .commands import run_pushdown
 
-    if quick:
-        messages, rounds = [2_000, 10_000], 8
-    run_pushdown(urls or ("libsql",), messages, rounds, out)
+    if quick or brief:
+        messages, rounds = ([5_000], 5) if brief else ([2_000, 10_000], 8)
+    run_pushdown(urls or ("libsql",), messages, rounds, out, brief=brief)
 
 
 @bench.command()
