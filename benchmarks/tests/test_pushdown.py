@@ -1,5 +1,6 @@
 """``threadkeep bench pushdown``, on small sizes."""
 
+import asyncio
 import math
 import sqlite3
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from threadkeep_bench.cases import pushdown
+from threadkeep_bench.growth import growth
+from threadkeep_bench.machine import NAME
 from threadkeep_bench.options import counts, in_words
 from threadkeep_bench.plugin import bench
 from threadkeep_bench.result import read
@@ -28,12 +31,44 @@ def test_it_measures_every_size_and_share_three_ways_and_writes_the_result(tmp_p
         f"filtered_page/{share}/{size}/libsql"
         for size in ("1k", "2k")
         for share in ("0.01%", "0.10%", "1.00%", "10.00%", "50.00%")
-    ]
-    assert all(set(case.figures) == {"pushed down", "floor", "in Python"} for case in result.cases)
-    assert all(set(case.ratios) == {"pushed down"} for case in result.cases)
-    assert result.figures["filtered_page/10.00%/2k/libsql rows_transferred_pushed_down"] == 21
-    assert result.figures["filtered_page/10.00%/2k/libsql rows_transferred_in_python"] == 2000
-    assert result.figures["filtered_page/10.00%/2k/libsql times_faster_than_python"] > 1
+    ] + [NAME]
+    cases = {case.name: case for case in result.cases[:-1]}
+    assert all(set(case.figures) == {"pushed down", "floor", "in Python"} for case in cases.values())
+    assert all(set(case.ratios) == {"pushed down"} for case in cases.values())
+    case = cases["filtered_page/10.00%/2k/libsql"]
+    assert case.labels == {"backend": "libsql", "share": 0.1, "messages": 2000}
+    assert case.counts["rows_transferred"] == 11  # one more tells whether there is another page
+    assert case.counts["rows_transferred_in_python"] == 2000
+    assert case.counts["text_transferred"] > 0
+    assert case.counts["engine_work"] > 0
+    assert case.counts["times_faster_than_python"] > 1
+
+
+@pytest.mark.asyncio
+async def test_a_server_tells_how_many_rows_it_examined(postgres_url: str, tmp_path: Path) -> None:
+    await asyncio.to_thread(_run, tmp_path, postgres_url, sizes="1k")
+
+    cases = read(tmp_path / "out/result.json").cases
+    case = next(case for case in cases if case.name == "filtered_page/10.00%/1k/postgres")
+    assert 10 <= case.counts["rows_examined"] <= 100
+    assert set(case.figures) == {"pushed down", "floor", "in Python"}
+
+
+def test_the_short_form_prints_a_small_table_and_nothing_else(tmp_path: Path) -> None:
+    printed = CliRunner().invoke(
+        bench, ["pushdown", f"libsql://{tmp_path}/a.db", "--brief"], catch_exceptions=False
+    )
+
+    lines = [line.split() for line in printed.stdout.splitlines() if line.strip()]
+    assert " ".join(lines[0]) == "messages that match in the database by hand in Python times faster"
+    assert [line[0] for line in lines[2:]] == ["0.01%", "0.10%", "1.00%", "10.00%", "50.00%"]
+    assert max(map(len, printed.stdout.splitlines())) <= 80
+
+
+def test_without_a_database_a_temporary_file_is_measured(tmp_path: Path) -> None:
+    _run(tmp_path, sizes="1k")
+
+    assert read(tmp_path / "out/result.json").cases[0].labels["backend"] == "libsql"
 
 
 def test_it_leaves_the_database_as_it_was(tmp_path: Path) -> None:
@@ -53,7 +88,7 @@ def test_several_databases_are_measured_side_by_side_and_one_may_have_no_floor(t
     printed = _run(tmp_path, *urls, sizes="1k")
 
     names = {
-        case.name.rpartition("/")[2]: set(case.figures) for case in read(tmp_path / "out/result.json").cases
+        case.labels["backend"]: set(case.figures) for case in read(tmp_path / "out/result.json").cases[:-1]
     }
     assert names == {
         "libsql": {"pushed down", "floor", "in Python"},
@@ -64,9 +99,9 @@ def test_several_databases_are_measured_side_by_side_and_one_may_have_no_floor(t
 
 
 def test_growth_is_the_exponent_of_a_power_law() -> None:
-    assert pushdown.growth([(10, 5.0), (100, 5.0), (1000, 5.0)]) == pytest.approx(0)
-    assert pushdown.growth([(10, 3.0), (1000, 300.0)]) == pytest.approx(1)
-    assert math.isnan(pushdown.growth([(10, 3.0)]))
+    assert growth([(10, 5.0), (100, 5.0), (1000, 5.0)]) == pytest.approx(0)
+    assert growth([(10, 3.0), (1000, 300.0)]) == pytest.approx(1)
+    assert math.isnan(growth([(10, 3.0)]))
 
 
 def test_the_other_threads_hold_a_quarter_with_a_long_tail() -> None:

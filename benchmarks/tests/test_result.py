@@ -1,14 +1,19 @@
 """result.json: written, read, compared."""
 
+import json
+import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
-from threadkeep_bench.environment import environment
+from threadkeep_bench.environment import Environment, environment
 from threadkeep_bench.plugin import bench
 from threadkeep_bench.result import Result, Target, changes, read, write
 from threadkeep_bench.rounds import Figures, Measured, Ratio
+
+from . import samples
 
 
 def _result(*, spread: float = 0.02, **p50_us: float) -> Result:
@@ -98,3 +103,36 @@ def test_the_command_refuses_what_is_no_result(tmp_path: Path) -> None:
 
     assert result.exit_code == 2
     assert "a.json" in result.stderr
+
+
+def _fields(kind: type[msgspec.Struct]) -> set[str]:
+    return {field.encode_name for field in msgspec.structs.fields(kind)}
+
+
+@pytest.mark.parametrize("kind", [Result, Environment, Measured, Figures, Ratio, Target])
+def test_the_readme_describes_every_field(kind: type[msgspec.Struct]) -> None:
+    text = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    rows = re.findall(rf"^\| {kind.__name__} \| ([^|]+) \|", text, flags=re.MULTILINE)
+
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == _fields(kind)
+
+
+@pytest.mark.parametrize("result", samples.results(), ids=lambda result: result.benchmark)
+def test_what_is_written_has_the_described_fields_and_nothing_else(result: Result, tmp_path: Path) -> None:
+    write(result, tmp_path / "result.json")
+    written = json.loads((tmp_path / "result.json").read_text("utf-8"))
+
+    assert set(written) == _fields(Result)
+    assert set(written["environment"]) == _fields(Environment)
+    assert all(set(target) == _fields(Target) for target in written["targets"])
+    for case in written["cases"]:
+        assert set(case) == _fields(Measured)
+        assert all(set(own) == _fields(Figures) for own in case["figures"].values())
+        assert all(set(own) == _fields(Ratio) for own in case["ratios"].values())
+
+
+def test_the_published_results_can_be_read() -> None:
+    published = list((Path(__file__).parents[1] / "results").glob("*.json"))
+
+    assert published
+    assert all(read(path).cases for path in published)

@@ -44,7 +44,43 @@ def test_contestants_take_turns_after_every_block() -> None:
 
     _measure(case)
 
-    assert [name for name, _ in log.calls[:8]] == ["floor", "floor", "own", "own"] * 2
+    warm_up = [name for name, _ in log.calls[:8]]
+    assert warm_up in (["floor", "floor", "own", "own"] * 2, ["own", "own", "floor", "floor"] * 2)
+
+
+def test_each_contestant_begins_some_rounds() -> None:
+    log = _Log()
+    contestants = {name: log.contestant(name) for name in ("floor", "own")}
+
+    _measure(Case(name="x", contestants=contestants, calls=1), rounds=20)
+
+    assert {name for name, _ in log.calls[::2]} == {"floor", "own"}
+
+
+@pytest.mark.parametrize("kind", ["awaited", "blocking"])
+def test_what_a_call_did_is_undone_outside_of_its_time(kind: str) -> None:
+    clock = 0
+    undone: list[tuple[str, int]] = []
+
+    async def undo(name: str, number: int) -> None:
+        nonlocal clock
+        clock += 1_000_000
+        undone.append((name, number))
+
+    def blocking(_: int) -> None:
+        nonlocal clock
+        clock += 1000
+
+    async def awaited(number: int) -> None:
+        blocking(number)
+
+    call = {"awaited": awaited, "blocking": blocking}[kind]
+    case = Case(name="x", contestants={"floor": call}, calls=2, undo=undo)
+    with asyncio.Runner() as runner:
+        [measured] = measure([case], runner, rounds=3, now=lambda: clock)
+
+    assert measured.figures["floor"].p99_us == 1
+    assert undone == [("floor", number) for number in range(8)]
 
 
 def test_coroutine_functions_and_plain_functions_get_the_same_numbers() -> None:
@@ -106,6 +142,26 @@ def test_a_ratio_that_differs_between_rounds_is_called_noisy() -> None:
         [measured] = measure([case], runner, rounds=4, now=lambda: clock)
 
     assert measured.noisy
+
+
+def test_labels_and_who_is_absent_are_passed_on() -> None:
+    case = Case(
+        name="x",
+        contestants={"floor": lambda _: None},
+        calls=1,
+        labels={"messages": 10},
+        absent={"peer": "n/a"},
+    )
+
+    [measured] = _measure(case)
+
+    assert (measured.labels, measured.absent) == ({"messages": 10}, {"peer": "n/a"})
+
+
+def test_without_its_base_a_case_has_no_ratios() -> None:
+    [measured] = _measure(Case(name="x", contestants={"own": _Log().contestant("own")}, calls=1))
+
+    assert (measured.ratios, measured.noisy) == ({}, False)
 
 
 def test_ratios_may_have_another_base() -> None:

@@ -11,12 +11,14 @@ from msgspec.json import decode, encode, format
 from .environment import Environment
 from .rounds import Measured
 
-__all__ = ["SCHEMA", "Change", "Result", "Target", "changes", "read", "write"]
+__all__ = ["SCHEMA", "Change", "Result", "Target", "changes", "floor_limit", "read", "write"]
 
 SCHEMA = 1
 """Raised when a field changes its meaning."""
 
 _LEAST_NOISE = 0.1
+_EMBEDDED = ("libsql", 1.3)
+_NETWORKED = 1.15
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,14 +27,14 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: What it is.
         value: What was measured, in *unit*.
-        unit: ``x`` is a ratio.
+        unit: ``x`` is a ratio, ``exponent`` that of growth with the size.
         limit: What it must not pass.
         bound: On which side of the limit it must be.
     """
 
     name: str
     value: float
-    unit: Literal["x", "%", "MB"]
+    unit: Literal["x", "%", "MB", "exponent"]
     limit: float
     bound: Literal["at most", "at least"]
 
@@ -40,6 +42,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     def met(self) -> bool:
         """Whether the value is on the right side."""
         return self.value <= self.limit if self.bound == "at most" else self.value >= self.limit
+
+
+def floor_limit(backend: str) -> float:
+    """How many times the floor's latency a backend's may be; embedded, a hop to a thread weighs more."""
+    name, limit = _EMBEDDED
+    return limit if backend.partition("#")[0] == name else _NETWORKED
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

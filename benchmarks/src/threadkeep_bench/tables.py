@@ -7,10 +7,11 @@ from rich.console import Console
 from rich.table import Table
 
 from .environment import Environment
+from .machine import STEADY, spread_of
 from .result import Result, Target
 from .rounds import Measured
 
-__all__ = ["console", "print_machine", "print_noise", "print_result"]
+__all__ = ["console", "print_end", "print_machine", "print_noise", "print_result"]
 
 _WIDTH = 140
 
@@ -26,6 +27,11 @@ def print_result(result: Result) -> None:
     console().print(_latencies(result.cases))
     if result.figures:
         console().print(_figures(result.figures))
+    print_end(result)
+
+
+def print_end(result: Result) -> None:
+    """Print which limits were kept, and how far to trust it all."""
     if result.targets:
         console().print(_targets(result.targets))
     print_noise(result.cases)
@@ -39,7 +45,14 @@ def print_machine(found: Environment) -> None:
 
 
 def print_noise(cases: list[Measured]) -> None:
-    """Print which cases are not to be trusted."""
+    """Print how steady the machine was, and which cases are not to be trusted."""
+    spread = spread_of(cases)
+    if spread is not None:
+        steady = spread <= STEADY
+        word = "steady" if steady else "NOISY: repeat the run on a quiet machine before you rely on it"
+        console().print(
+            f"The machine was {word} (spread {spread:.0%}).", style="" if steady else "bold yellow"
+        )
     noisy = [case.name for case in cases if case.noisy]
     if noisy:
         console().print(f"Noisy, so read their ratios with care: {', '.join(noisy)}.", style="yellow")
