@@ -107,3 +107,6 @@ class AdapterSuite:
         with pytest.raises(UnsupportedCapabilityError) as refusal:  # declared absent, so it must be refused
             await function(self, *args, **fixtures)
         assert refusal.value.capability in missing, f"refused for another reason: {refusal.value}"
+
+
+register(AdapterSuite)  # its subclasses register themselves
