@@ -150,4 +150,4 @@ async def test_what_needs_processes_is_not_offered_in_one() -> None:
 async def test_a_false_claim_that_no_other_process_sees_the_database_fails() -> None:
     claiming = replace(LIBSQL, probe=ONE_PROCESS)
     with plugged(claiming), pytest.raises(AssertionError, match="another process finds"):
-        await run_case("merge.many_writers", "libsql:///{tmp}/memory.db")
+        await run_case("concurrency.metadata.thread", "libsql:///{tmp}/memory.db")
