@@ -79,7 +79,7 @@ def prepare(session: pytest.Session, config: pytest.Config, items: list[pytest.I
 
 def check_nothing_dropped(session: pytest.Session) -> None:
     """Add a failing item for each case that something other than the kit or pytest's own options removed."""
-    planned = session.config.stash.get(_PLANNED, list[pytest.Item]())
+    planned = session.config.stash.get(_PLANNED, [])
     if any(session.config.getoption(option, default=None) for option in _NARROWING):
         return
     kept = set(session.items)
