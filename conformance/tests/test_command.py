@@ -1,17 +1,12 @@
 """``threadkeep conformance``."""
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from threadkeep_conformance import running
 from threadkeep_conformance.cases import CASES, list_hash, suite_imported
-from threadkeep_conformance.report import Settings
 
 suite_imported()
 
@@ -80,59 +75,6 @@ def test_a_run_leaves_nothing_behind(tmp_path: Path) -> None:
 
     assert (code, errors) == (0, "")
     assert list(tmp_path.iterdir()) == []
-
-
-def put_on_path(folder: Path, body: str) -> None:
-    """Install an adapter ``toy:``, made of the reference one, for Pythons with the folder on their path."""
-    info = folder / "toyed-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toyed\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[threadkeep]\ntoyed = toyed\n")
-    (folder / "toyed.py").write_text(f"""
-import asyncio
-from threadkeep import AdapterSpec, hookimpl
-from threadkeep.reference import SPEC, ReferenceAdapter
-
-class Toyed(ReferenceAdapter):
-{body}
-
-async def connect(url, *, migrate):
-    reference = await SPEC.connect(url.replace("toy:", "memory:"), migrate=migrate)
-    return Toyed(reference._tables)
-
-@hookimpl
-def threadkeep_register_adapters(register):
-    register(AdapterSpec(name="toy", schemes=("toy",), connect=connect, contract="1.0", support=SPEC.support))
-""")
-
-
-def test_an_adapter_that_interrupts_the_run_is_not_conformant(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put_on_path(tmp_path, "    async def get_thread(self, thread_id):\n        raise KeyboardInterrupt\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    (tmp_path / "badge.json").write_text("{}")
-
-    arguments = ("toy:{namespace}", "--area", "threads.get", "--report", ".")
-    code, output, errors = run_command(tmp_path, *arguments)
-
-    assert code == 1, errors
-    assert "not run" in output
-    assert json.loads((tmp_path / "report.json").read_bytes())["missing"] != []
-    assert not (tmp_path / "badge.json").exists()
-
-
-def test_a_run_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_on_path(
-        tmp_path, "    async def get_thread(self, thread_id):\n        __import__('time').sleep(3600)\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(running, "_IDLE_S", 20.0)
-    adapter = asyncio.run(running.look("memory:"))
-
-    report = running.run("toy:{namespace}", adapter, Settings(("threads.get",)))
-
-    assert (report.good, report.missing != []) == (False, True)
 
 
 def test_a_bad_call_is_2_and_says_what_is_wrong(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 HERE = Path(__file__).parent
 INSTALLED = ("--pyargs", "threadkeep_conformance")
 PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-q")
@@ -103,87 +101,6 @@ def test_a_removed_or_overridden_case_fails_the_run(tmp_path: Path) -> None:
     assert "the class TestTimes was removed" in output
     assert "TestTimes.test_naive_times_are_refused was overridden" in output
     assert counted(output, "failed") == 2, output
-
-
-NEUTRALISED = {
-    "a class that is no test": (
-        "TestTimes.__test__ = False",
-        "TestTimes.test_naive_times_are_refused was not",
-    ),
-    "a deleted method": ("del TestTimes.test_naive_times_are_refused", "refused was overridden"),
-    "a class without running": (
-        "async def nothing(self, *args): pass\nTestTimes.run_case = nothing",
-        "TestTimes.run_case was overridden",
-    ),
-    "a base without running": (
-        "async def nothing(self, *args): pass\nTestTimes.__mro__[1].run_case = nothing",
-        "TestTimes.run_case was overridden",
-    ),
-    "a fixture of its own": (
-        "class TestTimes(TestTimes):\n    @pytest.fixture\n    def store(self): return None",
-        "TestTimes.store was overridden",
-    ),
-    "a changed requirement": (
-        "TestTimes.requires = frozenset({'explain'})",
-        "TestTimes.requires was overridden",
-    ),
-    "a fixture that skips": (
-        "@pytest.fixture(autouse=True)\ndef skipping(): pytest.skip('today')",
-        "was skipped, which no case may be",
-    ),
-    "a fixture that skips in the kit's name": (
-        "@pytest.fixture(autouse=True)\ndef skipping(request):\n    noted = request.node.user_properties\n"  # noqa: ISC004  (one text)
-        "    noted.append(('threadkeep_outcome', 'not offered'))\n    pytest.skip('today')",
-        "was skipped, which no case may be",
-    ),
-    "a mark that skips": (
-        "pytestmark = pytest.mark.skip(reason='today')",
-        "was skipped, which no case may be",
-    ),
-    "a mark that expects failure": (
-        "pytestmark = pytest.mark.xfail",
-        "was expected to fail without a waiver",
-    ),
-    "a mark that runs nothing": (
-        "pytestmark = pytest.mark.xfail(run=False)",
-        "was expected to fail without a waiver",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", NEUTRALISED)
-def test_a_case_that_does_nothing_fails_the_run(name: str, tmp_path: Path) -> None:
-    lines, said = NEUTRALISED[name]
-    (tmp_path / "test_mine.py").write_text(f"{OWN_TESTS}\n{lines}\n")
-    code, output = run_pytest(tmp_path, "--threadkeep-area=times.naive")
-
-    assert code == 1, output
-    assert said in output
-
-
-@pytest.mark.parametrize("order", ["tryfirst", "trylast"])
-def test_a_hook_that_drops_cases_fails_the_run(order: str, tmp_path: Path) -> None:
-    (tmp_path / "test_mine.py").write_text(OWN_TESTS)
-    (tmp_path / "conftest.py").write_text(
-        f"import pytest\n@pytest.hookimpl({order}=True)\ndef pytest_collection_modifyitems(items):\n"
-        "    items[:] = [item for item in items if 'naive' not in item.name]\n"
-    )
-    code, output = run_pytest(tmp_path, "--threadkeep-area=times")
-
-    assert code == 1
-    assert "test_naive_times_are_refused was" in output
-    assert counted(output, "failed") == 1, output
-
-
-def test_what_the_command_line_selects_is_no_damage(tmp_path: Path) -> None:
-    (tmp_path / "test_mine.py").write_text(OWN_TESTS)
-    for arguments in (
-        ("-k", "naive_times"),
-        ("test_mine.py::TestTimes::test_naive_times_are_refused",),
-        ("--threadkeep-area=times", "--deselect=test_mine.py::TestTimes::test_naive_times_are_refused"),
-    ):
-        code, output = run_pytest(tmp_path, *arguments)
-        assert code == 0, output
 
 
 def test_a_waiver_turns_a_failure_into_waived_and_a_pass_into_a_failure(tmp_path: Path) -> None:

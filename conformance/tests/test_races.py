@@ -3,7 +3,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 import threadkeep
 from threadkeep import AlreadyExistsError, NewMessage, NotFoundError
@@ -12,9 +11,8 @@ from threadkeep.reference import ReferenceAdapter
 from threadkeep.requests import ThreadQuery, ThreadSlice, UpdateResource, UpdateThread
 from threadkeep_conformance.plans import Plan, ask, flat
 from threadkeep_conformance.races import Racers, race_stores
-from threadkeep_libsql.plugin import SPEC as LIBSQL
 
-from .toys import ONE_PROCESS, installed, plugged, run_case
+from .toys import ONE_PROCESS, installed, run_case
 
 
 @pytest.fixture
@@ -144,10 +142,3 @@ async def test_a_walk_that_skips_rows_is_noticed(case: str) -> None:
 async def test_what_needs_processes_is_not_offered_in_one() -> None:
     with installed(ReferenceAdapter, probe=ONE_PROCESS) as url:
         assert await run_case("concurrency.open.processes", url) == [("threadkeep_outcome", "not offered")]
-
-
-@pytest.mark.asyncio
-async def test_a_false_claim_that_no_other_process_sees_the_database_fails() -> None:
-    claiming = replace(LIBSQL, probe=ONE_PROCESS)
-    with plugged(claiming), pytest.raises(AssertionError, match="another process finds"):
-        await run_case("concurrency.metadata.thread", "libsql:///{tmp}/memory.db")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CASES",
-    "ORIGINALS",
     "Case",
     "Declared",
     "case",
@@ -94,9 +93,6 @@ class Case:
 CASES: dict[str, Case] = {}
 """Every case of the kit, by id; complete once ``threadkeep_conformance.suite`` is imported."""
 
-ORIGINALS: dict[type, Mapping[str, object]] = {}
-"""The members of every class of the suite as they were defined, to notice what is changed later."""
-
 
 def case(
     identifier: str, *rules: str, requires: frozenset[Capability] = frozenset()
@@ -139,14 +135,13 @@ def declared(function: object) -> Declared | None:
 
 
 def register(suite: type[AdapterSuite]) -> None:
-    """Add the cases and members of one of the kit's classes; an adapter's own classes are not the kit's.
+    """Add the cases of one of the kit's classes; an adapter's own classes are not the kit's.
 
     Raises:
         ValueError: Two cases have one id, or a case has no docstring.
     """
     if not suite.__module__.startswith(_KIT):
         return
-    ORIGINALS[suite] = dict(vars(suite))
     for name, function in vars(suite).items():
         marked = declared(function)
         if marked is None:

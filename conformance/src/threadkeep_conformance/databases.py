@@ -91,10 +91,6 @@ class Database:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """As :meth:`close`."""
-        await self.close()
-
-    async def close(self) -> None:
         """Close the stores and remove the database."""
         for store in self._stores:
             await store.close()

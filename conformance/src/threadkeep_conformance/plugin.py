@@ -84,9 +84,6 @@ def _run(url: str, settings: Settings, folder: Path | None, *, as_json: bool) ->
         adapter = asyncio.run(look(url))
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / "badge.json").unlink(
-                missing_ok=True
-            )  # if this run breaks off, it must not speak for it
         with progressing() as progress:
             junit = None if folder is None else (folder / "junit.xml").absolute()
             report = run(url, adapter, settings, junit=junit, progress=progress)

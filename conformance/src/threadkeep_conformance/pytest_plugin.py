@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -87,26 +86,6 @@ def pytest_collection_modifyitems(
         prepare(session, config, items)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Notice cases that another hook has dropped."""
-    if _is_used():
-        from .collection import check_nothing_dropped
-
-        check_nothing_dropped(session)
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail what is skipped, or expected to fail, by anything but the kit."""
-    report = yield
-    if _is_suite(getattr(item, "cls", None)):
-        from .collection import judge
-
-        judge(item, report)
-    return report
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_report_teststatus(report: Any) -> Generator[None, Any, Any]:
     """Count what is refused and what is waived apart from what passed."""
@@ -123,11 +102,6 @@ def pytest_report_teststatus(report: Any) -> Generator[None, Any, Any]:
     if report.skipped and properties.get("threadkeep_outcome") == "unproven":
         return "unproven", "u", ("UNPROVEN", {"yellow": True})
     return status
-
-
-def _is_used() -> bool:
-    """Whether any suite was collected in this process."""
-    return "threadkeep_conformance.collection" in sys.modules
 
 
 def _is_suite(cls: type | None) -> bool:

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from threadkeep import Store, Thread
+from threadkeep import Store
 
 from .databases import Database
-from .plans import GO, Failed, Job, Outcomes, Plan, ask, perform, send
+from .plans import GO, Failed, Job, Outcomes, Plan, perform, send
 from .probe import OneProcess
 
 __all__ = ["Racers", "is_one_process", "race_stores", "shared_racers"]
@@ -61,14 +61,6 @@ class Racers:
             Exception: What a racer raised that is none of threadkeep's errors.
         """
         return await self._within_time(lambda: self._race(url, plans))
-
-    async def find(self, url: str, thread_id: str) -> bool:
-        """Whether another process that opens a database finds a thread there; one that cannot does not."""
-        try:
-            found = await self.race(url, [Plan([[ask("get_thread", thread_id)]])])
-            return isinstance(found[0][0][0], Thread)
-        except Exception:  # noqa: BLE001  (whatever keeps it from opening the database)
-            return False
 
     async def until_killed(self, url: str, plan: Plan, *, after: int) -> list[Any]:
         """Let one process work, and kill it as a power cut would once so many calls were answered.

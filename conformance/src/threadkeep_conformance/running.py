@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -22,9 +21,6 @@ QUICK = ("changes", "filters", "merges", "messages", "operators", "threads")
 """The areas of a short run: a few seconds on an embedded database."""
 
 Progress = Callable[[int, int], None]
-
-_IDLE_S = 600.0
-"""A run without any event for so long hangs; a case may take three minutes in each of its phases."""
 
 
 class KitError(Exception):
@@ -83,7 +79,7 @@ def run(
         progress: Told how many cases are done, and of how many.
 
     Raises:
-        KitError: pytest could not begin: its own fault or a wrong waiver.
+        KitError: pytest could not run it: its own fault or a wrong waiver.
     """
     planned: list[str] = []
     outcomes: list[Outcomes] = []
@@ -99,10 +95,8 @@ def run(
                 text=True,
                 encoding="utf-8",
             )
-            watch = _Watch(child)
             try:
                 for event in map(decoded, child.stdout or ()):
-                    watch.put_off()
                     if isinstance(event, Planned):
                         planned = event.cases
                     elif event is not None:
@@ -111,38 +105,13 @@ def run(
                         progress(len(outcomes), len(planned))
                 code = child.wait()
             finally:
-                watch.end()
                 child.kill()
                 child.wait()
             errors.seek(0)
             said = errors.read().decode(errors="replace").strip()
-    # What stopped after it began is a result, with what is missing: an adapter may end the process.
-    if code not in (0, 1) and not planned:
+    if code not in (0, 1):
         raise KitError(_without_url(said, url) or f"pytest ended with {code}")
     return Report.of(Run(adapter, settings, planned, outcomes), wanted=[one.id for one in selected(())])
-
-
-class _Watch:
-    """Kills a process that prints nothing for a long time."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        self._timer = self._started()
-
-    def _started(self) -> threading.Timer:
-        timer = threading.Timer(_IDLE_S, self._process.kill)
-        timer.daemon = True
-        timer.start()
-        return timer
-
-    def put_off(self) -> None:
-        """Wait as long again."""
-        self._timer.cancel()
-        self._timer = self._started()
-
-    def end(self) -> None:
-        """Watch no more."""
-        self._timer.cancel()
 
 
 def _without_url(text: str, url: str) -> str:

@@ -47,19 +47,14 @@ class AdapterSuite:
     @pytest_asyncio.fixture(loop_scope="function")
     async def database(self, threadkeep_url: str, request: pytest.FixtureRequest) -> AsyncIterator[Database]:
         """A fresh, empty database; ``open()`` gives any number of stores on it."""
-        database = Database(threadkeep_url)
-        self._database, self._node = database, request.node
-        try:
+        async with Database(threadkeep_url) as database:
+            self._database, self._node = database, request.node
             yield database
-        finally:
-            async with asyncio.timeout(_CASE_TIMEOUT_S):
-                await database.close()
 
     @pytest_asyncio.fixture(loop_scope="function")
     async def store(self, database: Database) -> Store:
         """A store on the case's fresh database."""
-        async with asyncio.timeout(_CASE_TIMEOUT_S):
-            return await database.open()
+        return await database.open()
 
     @pytest.fixture
     def rng(self, request: pytest.FixtureRequest) -> random.Random:
@@ -77,10 +72,10 @@ class AdapterSuite:
     ) -> None:
         """Run a case, or prove that what it needs is refused. Called by the wrapper that ``@case`` makes."""
         missing: set[Capability] = set()
+        if requires:  # cases without requirements need no database of their own
+            capabilities = await self._database.capabilities()
+            missing = {capability for capability in requires if not capabilities.has(capability)}
         async with asyncio.timeout(_CASE_TIMEOUT_S):
-            if requires:  # cases without requirements need no database of their own
-                capabilities = await self._database.capabilities()
-                missing = {capability for capability in requires if not capabilities.has(capability)}
             if not missing:
                 await function(self, *args, **fixtures)
                 return
@@ -112,6 +107,3 @@ class AdapterSuite:
         with pytest.raises(UnsupportedCapabilityError) as refusal:  # declared absent, so it must be refused
             await function(self, *args, **fixtures)
         assert refusal.value.capability in missing, f"refused for another reason: {refusal.value}"
-
-
-register(AdapterSuite)  # its subclasses register themselves

@@ -31,7 +31,6 @@ class TestGrowth(Audited):
                 return
             growth.statements_are_flat()
             if store.capabilities.pushdown.overall == Support.NATIVE:
-                growth.was_seen()
                 growth.rows_are_flat()
                 growth.work_is_flat()
 
