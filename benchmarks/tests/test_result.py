@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -60,8 +61,10 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "bound", "met"), [(1.3, "at most", True), (1.31, "at most", False), (1.29, "at least", False)]
 )
-def test_a_target_is_met_on_the_right_side_of_its_limit(value: float, bound: str, met: bool) -> None:
-    target = Target(name="x", value=value, unit="x", limit=1.3, bound=bound)  # pyright: ignore[reportArgumentType]
+def test_a_target_is_met_on_the_right_side_of_its_limit(
+    value: float, bound: Literal["at most", "at least"], met: bool
+) -> None:
+    target = Target(name="x", value=value, unit="x", limit=1.3, bound=bound)
 
     assert target.met is met
 

@@ -43,39 +43,37 @@ class Contestant(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path | None = None
 
 
-_ALL = (
-    Contestant(name="threadkeep", backend="libsql", code="threadkeep_store:Threadkeep", peer=False),
-    Contestant(
-        name="threadkeep, no index",
-        backend="libsql",
-        code="threadkeep_store:Threadkeep",
-        peer=False,
-        options="metadata_index=none",
-    ),
-    Contestant(name="OpenAI Agents", backend="libsql", code="openai_agents:SQLite"),
-    Contestant(name="LangGraph", backend="libsql", code="langgraph_store:SQLite"),
-    Contestant(name="Google ADK", backend="libsql", code="google_adk:SQLite"),
-    Contestant(name="LangChain", backend="libsql", code="langchain_history:SQLite"),
-    Contestant(name=_MASTRA, backend="libsql", code="node"),
-    Contestant(name="threadkeep", backend="postgres", code="threadkeep_store:Threadkeep", peer=False),
-    Contestant(
-        name="threadkeep, no index",
-        backend="postgres",
-        code="threadkeep_store:Threadkeep",
-        peer=False,
-        options="metadata_index=none",
-    ),
-    Contestant(name="OpenAI Agents", backend="postgres", code="openai_agents:SQLAlchemy"),
-    Contestant(name="LangGraph", backend="postgres", code="langgraph_store:Postgres"),
-    Contestant(name="Google ADK", backend="postgres", code="google_adk:Postgres"),
-    Contestant(name="LangChain", backend="postgres", code="langchain_history:Postgres"),
-    Contestant(name=_MASTRA, backend="postgres", code="node"),
-)
+_OURS = {"threadkeep": "", "threadkeep, no index": "metadata_index=none"}
+_PEERS = {
+    "libsql": {
+        "OpenAI Agents": "openai_agents:SQLite",
+        "LangGraph": "langgraph_store:SQLite",
+        "Google ADK": "google_adk:SQLite",
+        "LangChain": "langchain_history:SQLite",
+        _MASTRA: "node",
+    },
+    "postgres": {
+        "OpenAI Agents": "openai_agents:SQLAlchemy",
+        "LangGraph": "langgraph_store:Postgres",
+        "Google ADK": "google_adk:Postgres",
+        "LangChain": "langchain_history:Postgres",
+        _MASTRA: "node",
+    },
+}
 
 
 def contestants(backend: str) -> list[Contestant]:
-    """Those of a backend; threadkeep first."""
-    return [each for each in _ALL if each.backend == backend]
+    """Those of a backend; threadkeep first. None where its peers are not known."""
+    if backend not in _PEERS:
+        return []
+    ours = [
+        Contestant(
+            name=name, backend=backend, code="threadkeep_store:Threadkeep", peer=False, options=options
+        )
+        for name, options in _OURS.items()
+    ]
+    peers = [Contestant(name=name, backend=backend, code=code) for name, code in _PEERS[backend].items()]
+    return [*ours, *peers]
 
 
 def home() -> Path:

@@ -48,31 +48,31 @@ class DriverError(Exception):
     """Anything that went wrong in the engine; the base of all errors of this module."""
 
 
-class Busy(DriverError):  # noqa: N818  (read as ``_driver.Busy``; so with those below)
+class Busy(DriverError):
     """Another writer held the lock for the whole busy timeout. Nothing was written."""
 
 
-class Constraint(DriverError):  # noqa: N818
+class Constraint(DriverError):
     """A unique or not-null rule of the schema was broken."""
 
 
-class Full(DriverError):  # noqa: N818
+class Full(DriverError):
     """The disk is full. Nothing was written."""
 
 
-class ReadOnly(DriverError):  # noqa: N818
+class ReadOnly(DriverError):
     """The file cannot be written."""
 
 
-class CannotOpen(DriverError):  # noqa: N818
+class CannotOpen(DriverError):
     """The file, or one beside it, cannot be opened or created."""
 
 
-class IoFailed(DriverError):  # noqa: N818
+class IoFailed(DriverError):
     """The disk failed. Raised by a commit, the transaction may have been applied."""
 
 
-class Corrupt(DriverError):  # noqa: N818
+class Corrupt(DriverError):
     """The file is damaged."""
 
 
@@ -80,11 +80,11 @@ class NotADatabase(Corrupt):
     """The file is something else."""
 
 
-class TooBig(DriverError):  # noqa: N818
+class TooBig(DriverError):
     """A value is larger than the engine takes."""
 
 
-class Closed(DriverError):  # noqa: N818
+class Closed(DriverError):
     """The connection was closed."""
 
 
@@ -103,6 +103,10 @@ _BY_CODE: dict[int, type[DriverError]] = {
     sqlite3.SQLITE_NOTADB: NotADatabase,
     sqlite3.SQLITE_TOOBIG: TooBig,
 }
+
+
+_RAISED = (sqlite3.Error, OverflowError, UnicodeDecodeError)
+"""What a statement may raise; the last where the engine's own message quotes a damaged name."""
 
 
 def _translated(exc: sqlite3.Error | OverflowError | UnicodeDecodeError) -> DriverError:
@@ -175,24 +179,24 @@ class Connection:
 
     def query(self, sql: str, parameters: Sequence[Value] = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement."""
-        try:
+        try:  # as _patiently, without one more function where nothing is in the way
             return self._call(sql, parameters)
         except Busy:
             # Even inside a snapshot: its first read, while another process recovers the log after a crash.
-            return self._patiently(lambda: self._call(sql, parameters))
+            return self._again(lambda: self._call(sql, parameters))
 
     def run(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """How many rows a statement inserted, updated or deleted. Inside a transaction only."""
         try:
             return self._raw.execute(sql, parameters).rowcount
-        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as exc:
+        except _RAISED as exc:
             raise _translated(exc) from exc
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
         """Run a statement once for each row. Inside a transaction only."""
         try:
             self._raw.executemany(sql, rows)
-        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as exc:
+        except _RAISED as exc:
             raise _translated(exc) from exc
 
     def script(self, sql: str) -> None:
@@ -241,15 +245,19 @@ class Connection:
     def _call(self, sql: str, parameters: Sequence[Value]) -> list[tuple[Any, ...]]:
         try:
             return self._raw.execute(sql, parameters).fetchall()
-        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as exc:
+        except _RAISED as exc:
             raise _translated(exc) from exc
 
     def _patiently(self, call: Callable[[], Result]) -> Result:
-        """Repeat while busy, with growing, jittered waits so that no writer is starved."""
+        """Repeat while busy."""
         try:
             return call()
         except Busy:
-            deadline = time.monotonic() + self._busy_timeout_s
+            return self._again(call)
+
+    def _again(self, call: Callable[[], Result]) -> Result:
+        """Repeat what was busy, after growing, jittered waits so that no writer is starved."""
+        deadline = time.monotonic() + self._busy_timeout_s
         wait_s = _FIRST_WAIT_S
         while True:
             time.sleep(wait_s * random.uniform(0.5, 1.5))

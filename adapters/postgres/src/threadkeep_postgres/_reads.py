@@ -50,10 +50,6 @@ class Reader(Protocol):
 # --- filters --------------------------------------------------------------------------------------
 
 
-Plan = tuple[Lead, tuple[Condition, ...]]
-"""The leading condition, and those checked on each candidate."""
-
-
 class _Found(NamedTuple):
     rows: list[Row]
     total: int | None
@@ -87,29 +83,32 @@ class Filters:
         (rows,) = await db.read_snapshot(self.queries.statement("indexed_keys"))
         return frozenset([row[0] for row in rows])
 
-    async def ask(self, db: Reader, ask: Callable[[], Awaitable[_Found]]) -> _Found:
-        """Ask with a filter, and again where nothing was found because the choice is not the one known."""
+    async def ask(
+        self, db: Reader, where: tuple[Condition, ...], ask: Callable[[], Awaitable[_Found]]
+    ) -> _Found:
+        """Ask, and ask again where nothing was found because the choice is not the one known."""
         found = await ask()
-        while not found.rows and not found.total:
+        while where and not found.rows and not found.total:
             before, self.indexed = self.indexed, await self.read(db)
             if self.indexed == before:
                 break
             found = await ask()
         return found
 
-    def candidates(self, where: tuple[Condition, ...]) -> list[Plan]:
-        """The possible plans of a filter; mostly there is one."""
-        return _queries.leads_of(where, self.indexed) if where else [(Lead(), ())]
-
-    async def sparsest(
+    async def plan(
         self,
         db: Reader,
-        candidates: list[Plan],
+        where: tuple[Condition, ...],
         probe: Callable[[dict[str, Value]], Statement],
         *,
         descending: bool,
-    ) -> Plan:
-        """The plan whose leading condition has the sparsest entries."""
+    ) -> tuple[Lead, tuple[Condition, ...]]:
+        """The leading condition, the one whose entries are sparsest, and those checked on each candidate."""
+        if not where:
+            return Lead(), ()
+        candidates = _queries.leads_of(where, self.indexed)
+        if len(candidates) == 1:
+            return candidates[0]
         pairs = [(number, token) for number, (lead, _) in enumerate(candidates) for token in lead.points]
         statement = probe(
             {
@@ -198,11 +197,7 @@ async def list_messages(filters: Filters, db: Reader, query: MessageQuery) -> Me
         return queries.statement("probe", within, **scope.parts, row="p", direction=_direction(query))
 
     async def ask() -> _Found:
-        plans = filters.candidates(query.where)
-        one = len(plans) == 1
-        lead, rest = (
-            plans[0] if one else await filters.sparsest(db, plans, probe, descending=query.descending)
-        )
+        lead, rest = await filters.plan(db, query.where, probe, descending=query.descending)
         statements: list[Statement] = []
         if query.limit != 0:
             statements.append(_message_page(filters, query, scope, lead, rest))
@@ -215,7 +210,7 @@ async def list_messages(filters: Filters, db: Reader, query: MessageQuery) -> Me
             found.insert(0, [])
         return _Found(found[0], found[1][0][0] if query.count else None, found[-1] if query.includes else [])
 
-    found = await (filters.ask(db, ask) if query.where else ask())
+    found = await filters.ask(db, query.where, ask)
     return MessageSlice(
         [_codec.message(row) for row in found.rows],
         found.total,
@@ -315,16 +310,12 @@ async def list_threads(filters: Filters, db: Reader, query: ThreadQuery) -> Thre
         return filters.queries.statement("thread_probe", {**scope.values, **values}, **parts)
 
     async def ask() -> _Found:
-        plans = filters.candidates(query.where)
-        one = len(plans) == 1
-        lead, rest = (
-            plans[0] if one else await filters.sparsest(db, plans, probe, descending=query.descending)
-        )
+        lead, rest = await filters.plan(db, query.where, probe, descending=query.descending)
         statements = _thread_statements(filters, query, scope, lead, rest)
         found = await db.read_snapshot(*statements)
         return _Found(found[0], found[1][0][0] if query.count else None)
 
-    found = await (filters.ask(db, ask) if query.where else ask())
+    found = await filters.ask(db, query.where, ask)
     return ThreadSlice([_codec.thread(row) for row in found.rows], found.total)
 
 

@@ -55,7 +55,7 @@ class Session:
     async def read_snapshot(self, *statements: Statement) -> list[list[Row]]:
         """The rows of several statements that see one state of the database, in one round trip."""
         if len(statements) == 1:
-            return [(await self._one(statements[0])).rows]
+            return [await self.read(statements[0])]
         results = await self._batch(_SNAPSHOT, *statements, _COMMIT)
         return [result.rows for result in results[1:-1]]
 
@@ -77,10 +77,8 @@ class Session:
         await self._connection.rollback()
 
     async def _one(self, statement: Statement) -> Result:
-        cursor = self._cursor
-        await cursor.execute(statement.sql, statement.parameters or None)
-        raw = cursor.pgresult  # as in _result, without one more coroutine
-        return Result(await cursor.fetchall() if raw is not None and raw.nfields else [], cursor.rowcount)
+        await self._cursor.execute(statement.sql, statement.parameters or None)
+        return await _result(self._cursor)
 
     async def _batch(self, *statements: Statement) -> list[Result]:
         cursors: list[AsyncCursor[Any]] = []

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncRawCursor
 from psycopg.types.numeric import Int8BinaryDumper
 
 from threadkeep.adapter import StorageAdapter
@@ -100,6 +100,7 @@ class PostgresAdapter(StorageAdapter):
                 autocommit=True,
                 prepare_threshold=None if self._settings.pgbouncer else 1,
                 conninfo=self._settings.conninfo,
+                cursor_factory=AsyncRawCursor,
             )
         # One type for every int: else each combination of sizes would be a prepared statement of its own.
         connection.adapters.register_dumper(int, Int8BinaryDumper)

@@ -57,9 +57,13 @@ LIMIT :limit OFFSET :skip
 -- Of several branches each may have the whole page.
 LIMIT :enough
 
+-- name: message_of_one
+-- As message_columns.
+m.id, {columns_of_one}, m.role, m.type, m.content, m.metadata, m.created_at, m.seq
+
 -- name: page_of_one
 -- One range of the order of one thread or one resource: no plan can need a sort.
-SELECT m.id, {columns_of_one}, m.role, m.type, m.content, m.metadata, m.created_at, m.seq
+SELECT {message_of_one}
 FROM {schema}.message AS m {thread}
 WHERE m.{scope}_key = {key_of_one} AND {within} {residual}
 ORDER BY m.created_at {direction}, m.seq {direction}, m.id {direction}
@@ -67,7 +71,7 @@ ORDER BY m.created_at {direction}, m.seq {direction}, m.id {direction}
 
 -- name: matches_of_one
 -- One range of the position index, then the messages.
-SELECT m.id, {columns_of_one}, m.role, m.type, m.content, m.metadata, m.created_at, m.seq
+SELECT {message_of_one}
 FROM (
     SELECT p.created_at, p.seq, p.id
     FROM {schema}.position AS p {candidate}
